@@ -1,0 +1,72 @@
+"""The errors of whereish, all below one root.
+
+::
+
+    WhereishError
+    ├── InvalidInput (ValueError)     a parameter or a datum is not what it must be
+    │   └── UnitError                 a quantity lacks its unit, or has the wrong one
+    ├── SpaceMismatch (ValueError)    points live in one space, the mechanism in another
+    ├── NotPrivate                    a certificate failed: the mechanism is withheld
+    ├── SolverError                   a solver did not reach an answer worth returning
+    ├── BudgetExceeded                a ledger has too little left for this release
+    ├── InsecureRandomness            reproducible noise was about to be published
+    └── MissingExtra (ImportError)    an optional dependency is not installed
+
+A message says what a thing must be, what it got, and how to mend it.  It never
+contains a coordinate of the data: locations are secrets, also in tracebacks.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetExceeded",
+    "InsecureRandomness",
+    "InvalidInput",
+    "MissingExtra",
+    "NotPrivate",
+    "SolverError",
+    "SpaceMismatch",
+    "UnitError",
+    "WhereishError",
+]
+
+
+class WhereishError(Exception):
+    """Root of all errors that whereish raises on purpose."""
+
+
+class InvalidInput(WhereishError, ValueError):
+    """A parameter or a datum is not what it must be."""
+
+
+class UnitError(InvalidInput):
+    """A quantity lacks its unit, or has one of the wrong dimension."""
+
+
+class SpaceMismatch(WhereishError, ValueError):
+    """Points live in one space and the mechanism in another."""
+
+
+class NotPrivate(WhereishError):
+    """A certificate failed, so the mechanism is withheld."""
+
+
+class SolverError(WhereishError):
+    """A solver did not reach an answer worth returning."""
+
+
+class BudgetExceeded(WhereishError):
+    """A ledger has too little budget left for this release."""
+
+
+class InsecureRandomness(WhereishError):
+    """Reproducible noise was about to be published without being asked for."""
+
+
+class MissingExtra(WhereishError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is needed here and is not installed; pip install 'whereish[{extra}]'"
+        )

@@ -1,0 +1,165 @@
+"""Lengths and privacy levels, with their units.
+
+A privacy level epsilon is a number per length: "ln(4)/200 m" makes two places
+200 m apart at most 4 times as likely as each other.  A bare number has no
+meaning without a unit, so text must carry one.  Plain numbers are accepted only
+through :meth:`Length.metres` and :meth:`Epsilon.per_metre`, which name it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from whereish.errors import InvalidInput, UnitError
+
+__all__ = ["METRES_PER", "Epsilon", "Length"]
+
+METRES_PER = {
+    "mm": 1e-3,
+    "cm": 1e-2,
+    "m": 1.0,
+    "km": 1e3,
+    "ft": 0.3048,
+    "yd": 0.9144,
+    "mi": 1609.344,
+    "nmi": 1852.0,
+}
+"""Metres in one of each unit (international foot, yard, mile; nautical mile)."""
+
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e3
+"""Privacy levels per metre outside this range are taken for a mistake in the unit."""
+
+_NUMBER = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_UNIT = "|".join(sorted(METRES_PER, key=len, reverse=True))
+_LENGTH = re.compile(rf"\s*({_NUMBER})\s*({_UNIT})\s*")
+_LEVEL = re.compile(rf"\s*(?:ln\s*\(\s*({_NUMBER})\s*\)|log\s*\(\s*({_NUMBER})\s*\)|({_NUMBER}))\s*")
+_PER = re.compile(rf"\s*({_NUMBER})?\s*({_UNIT})\s*")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Length:
+    """A length, kept in metres.
+
+    >>> Length.of("2 mi").m
+    3218.688
+    """
+
+    m: float
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.m):
+            raise InvalidInput("a length must be a finite number of metres")
+
+    @classmethod
+    def metres(cls, value: float) -> Length:
+        """The length of `value` metres."""
+        return cls(float(value))
+
+    @classmethod
+    def of(cls, value: Length | str, *, name: str = "length") -> Length:
+        """Read "200 m", "1.5 km" or "2 mi"; a `Length` passes through.
+
+        A bare number is refused, since its unit would be a guess.
+        """
+        if isinstance(value, Length):
+            return value
+        if not isinstance(value, str):
+            raise UnitError(
+                f"{name} must be a length with its unit, such as '200 m'; got the bare number"
+                f" {value!r}: write '{value} m' or Length.metres({value})"
+            )
+        match = _LENGTH.fullmatch(value)
+        if match is None:
+            raise UnitError(
+                f"{name} must be a number and one of {', '.join(METRES_PER)}, such as '200 m';"
+                f" got {value!r}"
+            )
+        return cls(float(match[1]) * METRES_PER[match[2]])
+
+    @classmethod
+    def positive(cls, value: Length | str, *, name: str = "length") -> Length:
+        """Like :meth:`of`, and greater than zero."""
+        length = cls.of(value, name=name)
+        if length.m <= 0:
+            raise InvalidInput(f"{name} must be greater than zero; got {length}")
+        return length
+
+    def __mul__(self, factor: float) -> Length:
+        return Length(self.m * factor)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        if self.m == 0 or 1 <= abs(self.m) < 1e4:
+            return f"{self.m:.6g} m"
+        return f"{self.m / 1e3:.6g} km" if abs(self.m) >= 1e4 else f"{self.m:.3g} m"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Epsilon:
+    """A privacy level per length, kept per metre.
+
+    >>> round(Epsilon.of("ln(4)/200 m").per_m, 6)
+    0.006931
+    >>> Epsilon.of("1.07/km").per_m
+    0.00107
+    """
+
+    per_m: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.per_m) and self.per_m > 0):
+            raise InvalidInput(
+                f"epsilon must be a finite number > 0, in 1/length; got {self.per_m:g} per metre"
+            )
+        if not SMALLEST_EPSILON <= self.per_m <= LARGEST_EPSILON:
+            raise InvalidInput(
+                f"epsilon must be between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g} per metre;"
+                f" got {self.per_m:g} per metre: is the unit right?"
+            )
+
+    @classmethod
+    def per_metre(cls, value: float) -> Epsilon:
+        """The level of `value` per metre."""
+        return cls(float(value))
+
+    @classmethod
+    def at(cls, level: float, radius: Length | str) -> Epsilon:
+        """The level that reaches `level` at distance `radius`: epsilon = level / radius."""
+        return cls(float(level) / Length.positive(radius, name="radius").m)
+
+    @classmethod
+    def of(cls, value: Epsilon | str) -> Epsilon:
+        """Read "ln(4)/200 m", "1.07/km" or "0.01/m"; an `Epsilon` passes through."""
+        if isinstance(value, Epsilon):
+            return value
+        if not isinstance(value, str):
+            raise UnitError(
+                f"epsilon must have a unit, such as '0.01/m' or 'ln(4)/200 m'; got the bare"
+                f" number {value!r}: write '{value}/m', '{value}/km' or Epsilon.per_metre({value})"
+            )
+        numerator, slash, denominator = value.partition("/")
+        level, per = _LEVEL.fullmatch(numerator), _PER.fullmatch(denominator)
+        if not slash or level is None or per is None:
+            raise UnitError(
+                "epsilon must be a level per length, such as '0.01/m', '1.07/km' or"
+                f" 'ln(4)/200 m'; got {value!r}"
+            )
+        inner = level[1] or level[2]
+        if inner is not None and float(inner) <= 0:
+            raise InvalidInput(f"ln() in epsilon must have a number > 0; got {value!r}")
+        top = math.log(float(inner)) if inner is not None else float(level[3])
+        bottom = (float(per[1]) if per[1] else 1.0) * METRES_PER[per[2]]
+        if bottom <= 0:
+            raise InvalidInput(f"the length in epsilon must be greater than zero; got {value!r}")
+        return cls(top / bottom)
+
+    def __mul__(self, factor: float) -> Epsilon:
+        return Epsilon(self.per_m * factor)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        return f"{self.per_m:.6g}/m" if self.per_m >= 0.1 else f"{self.per_m * 1e3:.6g}/km"
