@@ -1,0 +1,1 @@
+"""Measuring mechanisms: does this one keep its metric?"""
