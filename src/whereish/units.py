@@ -34,9 +34,7 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e3
 _NUMBER = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _UNIT = "|".join(sorted(METRES_PER, key=len, reverse=True))
 _LENGTH = re.compile(rf"\s*({_NUMBER})\s*({_UNIT})\s*")
-_LEVEL = re.compile(
-    rf"\s*(?:ln\s*\(\s*({_NUMBER})\s*\)|log\s*\(\s*({_NUMBER})\s*\)|({_NUMBER}))\s*"
-)
+_LEVEL = re.compile(rf"\s*(?:(?:ln|log)\s*\(\s*({_NUMBER})\s*\)|({_NUMBER}))\s*")
 _PER = re.compile(rf"\s*({_NUMBER})?\s*({_UNIT})\s*")
 
 

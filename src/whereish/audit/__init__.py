@@ -1,1 +1,1 @@
-"""Measuring mechanisms: does this one keep its metric?"""
+"""Measuring mechanisms: does one keep the metric that it promises."""
