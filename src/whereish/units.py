@@ -157,6 +157,8 @@ class Epsilon:
         return cls(top / bottom)
 
     def __mul__(self, factor: float) -> Epsilon:
+        if not isinstance(factor, int | float):
+            return NotImplemented  # a metric, which knows how to be scaled
         return Epsilon(self.per_m * factor)
 
     __rmul__ = __mul__

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput, SpaceMismatch
 
-__all__ = ["FloatArray", "Points", "Space", "as_points"]
+__all__ = ["FloatArray", "Points", "Space", "as_points", "checked_coordinates"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -45,25 +45,19 @@ class Points:
     reproducible: bool = False
 
     def __post_init__(self) -> None:
-        array = np.array(self.coordinates, dtype=np.float64, order="C")
-        if array.ndim == 1 and self.space.dimension == 1:
-            array = array[:, None]
-        if array.ndim == 1 and array.size == self.space.dimension:
-            array = array[None, :]
-        if array.ndim != 2 or array.shape[1] != self.space.dimension:
-            raise InvalidInput(
-                f"points of {self.space.description} must be an (n, {self.space.dimension}) array;"
-                f" got shape {np.shape(self.coordinates)}"
-            )
-        if not np.isfinite(array).all():
-            bad = int((~np.isfinite(array).all(axis=1)).sum())
-            raise InvalidInput(
-                f"coordinates must be finite numbers; {bad} of {len(array)} points have NaN or"
-                " infinity: drop or repair those rows first"
-            )
-        self.space.check(array)
+        array = np.array(checked_coordinates(self.coordinates, self.space))
         array.setflags(write=False)
         object.__setattr__(self, "coordinates", array)
+
+    @classmethod
+    def trusted(cls, coordinates: FloatArray, space: Space, *, reproducible: bool) -> Points:
+        """Points from a fresh array that is known to be right: no copy, no check."""
+        points = object.__new__(cls)
+        coordinates.setflags(write=False)
+        object.__setattr__(points, "coordinates", coordinates)
+        object.__setattr__(points, "space", space)
+        object.__setattr__(points, "reproducible", reproducible)
+        return points
 
     def __len__(self) -> int:
         return len(self.coordinates)
@@ -84,24 +78,48 @@ class Points:
         return f"Points({len(self)} in {self.space.description}{mark})"
 
 
-def as_points(places: Points | ArrayLike, space: Space) -> Points:
-    """`places` as points of `space`; plain numbers are read in its coordinates.
+def checked_coordinates(places: Points | ArrayLike, space: Space) -> FloatArray:
+    """The (n, dimension) array of `places`, each a point of `space`; nothing is copied in vain.
 
     Points of another space are refused, never converted in silence.
     """
-    if not isinstance(places, Points):
-        try:
-            array = np.asarray(places, dtype=np.float64)
-        except (TypeError, ValueError):
-            # The original message quotes the value, which may be a coordinate.
-            raise InvalidInput(
-                f"points of {space.description} must be numbers; got something else"
-            ) from None
-        return Points(array, space)
-    if places.space != space:
-        raise SpaceMismatch(
-            f"points are in {places.space.description}, the mechanism works in"
-            f" {space.description}; convert them through degrees, with"
-            " plane.to_degrees(...) and the other space's from_degrees(...)"
+    if isinstance(places, Points):
+        if places.space != space:
+            raise SpaceMismatch(
+                f"points are in {places.space.description}, the mechanism works in"
+                f" {space.description}; convert them through degrees, with"
+                " to_degrees(...) of the one space and from_degrees(...) of the other"
+            )
+        return places.coordinates
+    try:
+        array = np.ascontiguousarray(places, dtype=np.float64)
+    except (TypeError, ValueError):
+        # The original message quotes the value, which may be a coordinate.
+        raise InvalidInput(
+            f"points of {space.description} must be numbers; got something else"
+        ) from None
+    if array.ndim == 1:
+        array = array[:, None] if space.dimension == 1 else array[None, :]
+    if array.ndim != 2 or array.shape[1] != space.dimension:
+        raise InvalidInput(
+            f"points of {space.description} must be an (n, {space.dimension}) array;"
+            f" got shape {np.shape(places)}"
         )
-    return places
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = int((~finite.all(axis=1)).sum())
+        raise InvalidInput(
+            f"coordinates must be finite numbers; {bad} of {len(array)} points have NaN or"
+            " infinity: drop or repair those rows first"
+        )
+    space.check(array)
+    return array
+
+
+def as_points(places: Points | ArrayLike, space: Space) -> Points:
+    """`places` as points of `space`; plain numbers are read in its coordinates."""
+    return (
+        places
+        if isinstance(places, Points) and places.space == space
+        else Points(checked_coordinates(places, space), space)
+    )
