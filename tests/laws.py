@@ -26,7 +26,13 @@ def chi_square(counts: np.ndarray, probabilities: np.ndarray, least: float = 20.
 
 
 def lattice_p_value(
-    cells: np.ndarray, secret: np.ndarray, survival, *, step: float = 1.0, block: int = 1, reach: int
+    cells: np.ndarray,
+    secret: np.ndarray,
+    survival,
+    *,
+    step: float = 1.0,
+    block: int = 1,
+    reach: int,
 ) -> float:
     """p-value of reported `cells` of one `secret` under circular noise of this survival.
 

@@ -24,6 +24,7 @@ from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, probability
 from whereish.mechanisms.rounded import (
+    DECIDED,
     NUMERICS,
     ROUNDING,
     LazyUniform,
@@ -37,6 +38,7 @@ from whereish.mechanisms.rounded import (
 )
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Euclidean
+from whereish.randomness import secure
 from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, checked_coordinates
 from whereish.units import Epsilon, Length
@@ -133,6 +135,27 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
         distance = Euclidean()(z, x)
         return math.log(self.level**2 / (2 * math.pi)) - self.level * distance
 
+    def reaches(self, reports: FloatArray, secrets: FloatArray) -> NDArray[np.bool_]:
+        """Whether the sampler, run from these secrets, can report these very nodes.
+
+        A witness is made and run: both exponential numbers are half the distance to
+        the node, and the angle is the node's.
+        """
+        offset = np.asarray(reports, float) - np.asarray(secrets, float)
+        half_radius = np.hypot(offset[:, 0], offset[:, 1]) * self.level / 2
+        words = np.empty((len(offset), 3), np.uint64)
+        words[:, :2] = np.minimum(np.exp(-half_radius) * 2.0**64, 2.0**64 - 2048)[:, None]
+        words[:, 2] = _angle_words(offset)
+        cells = np.empty((len(offset), 2), np.int64)
+        state = np.empty(len(offset), np.uint8)
+        self._fast(words.ravel(), np.ascontiguousarray(secrets, float), cells, state)
+        hit = (cells == self.cell_of(reports)).all(axis=1) & (state == DECIDED)
+        for i in np.flatnonzero(~hit):
+            uniforms = [LazyUniform(int(word)) for word in words[i]]
+            cell = self._decide(uniforms, np.asarray(secrets[i], float), secure())
+            hit[i] = cell is not None and bool((self.cell_of(reports[i])[0] == cell).all())
+        return np.asarray(hit)
+
     def _fast(
         self,
         words: NDArray[np.uint64],
@@ -152,6 +175,18 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
             (arb(float(x)) + radius * way) / step + half()
             for x, way in zip(secret, direction_ball(angle), strict=True)
         ]
+
+
+def _angle_words(offset: FloatArray) -> NDArray[np.uint64]:
+    """The words that :func:`direction` turns into the directions of `offset`."""
+    x, y = np.abs(offset[:, 0]), np.abs(offset[:, 1])
+    steep = y > x
+    phi = np.arctan2(np.where(steep, x, y), np.where(steep, y, x))
+    bits = np.minimum(phi / (math.pi / 4) * 2.0**61, 2.0**61 - 256).astype(np.uint64)
+    flags = (steep, offset[:, 1] < 0, offset[:, 0] < 0)
+    for shift, flag in zip((63, 62, 61), flags, strict=True):
+        bits |= flag.astype(np.uint64) << np.uint64(shift)
+    return np.asarray(bits, np.uint64)
 
 
 @kernel

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 
-__all__ = ["LargestRatio", "largest_ratio"]
+__all__ = ["LargestRatio", "largest_ratio", "pairwise_differences"]
 
 Weights: TypeAlias = NDArray[Any]  # doubles or integers
 _LOG_ERROR = 2.0**-50  # times 1 + |ln k|: conversion to double, logarithm and subtraction
@@ -70,7 +70,7 @@ def largest_ratio(
         logs = np.log(k.astype(np.float64))
     logs[k == 0] = 0.0  # whole zero columns (within finite distances) never differ
     slack = 2 * _LOG_ERROR * (1 + float(np.abs(logs).max(initial=0.0)))
-    differences, columns = _differences(np.ascontiguousarray(logs), d)
+    differences, columns = pairwise_differences(np.ascontiguousarray(logs), d)
     apart = (d > 0) & np.isfinite(d)
     if (differences[(d == 0)] > slack).any():
         x, y = (int(i) for i in np.argwhere((d == 0) & (differences > slack))[0])
@@ -94,7 +94,7 @@ def _one_sided_zero(k: Weights, d: NDArray[np.float64]) -> tuple[int, int, int] 
 
 
 @kernel
-def _differences(
+def pairwise_differences(
     logs: NDArray[np.float64], d: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """For each ordered pair the largest ln k_xz - ln k_x'z and its z."""
