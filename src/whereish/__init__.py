@@ -39,8 +39,11 @@ _HOMES = {
     "WhereishError": "errors",
     "audit": "",
     "corrected_epsilon": "mechanisms.planar_laplace",
+    "dask": "engines",
+    "open_ledger": "publish.ledger",
     "perturb": "publish.report",
     "sanitize": "publish.sanitize",
+    "spark": "engines",
 }
 """The module of every public name, sorted; audit is a module itself.
 

@@ -1,6 +1,8 @@
 """The public names, for type checkers; whereish/__init__.py loads them lazily."""
 
 from whereish import audit as audit
+from whereish.engines import dask as dask
+from whereish.engines import spark as spark
 from whereish.errors import WhereishError as WhereishError
 from whereish.mechanisms.base import Mechanism as Mechanism
 from whereish.mechanisms.globe_laplace import GlobeLaplace as GlobeLaplace
@@ -17,6 +19,7 @@ from whereish.privacy import GreatCircle as GreatCircle
 from whereish.privacy import Guarantee as Guarantee
 from whereish.privacy import Manhattan as Manhattan
 from whereish.privacy import Metric as Metric
+from whereish.publish.ledger import open_ledger as open_ledger
 from whereish.publish.report import perturb as perturb
 from whereish.publish.sanitize import sanitize as sanitize
 from whereish.randomness import SecureRandomness as SecureRandomness

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -61,7 +60,7 @@ def _to_pandas(table: Any, statement: dict[str, Any]) -> Any:
 
 def _from_geopandas(frame: Any) -> tuple[Any, str, Back]:
     check_columns("frame", [str(name) for name in frame.columns], ())
-    crs = require_degrees(frame.crs, "the frame's geometry")
+    require_degrees(frame.crs, "the frame's geometry")
     geometry = str(frame.geometry.name)
     table = pa.table(frame.to_arrow(index=False, geometry_encoding="WKB"))
 
@@ -72,13 +71,10 @@ def _from_geopandas(frame: Any) -> tuple[Any, str, Back]:
         if geometry not in released.column_names:
             return _to_pandas(released, statement)
         index = released.column_names.index(geometry)
-        extension = {
-            "ARROW:extension:name": "geoarrow.wkb",
-            "ARROW:extension:metadata": json.dumps({"crs": json.loads(crs)}),
-        }
+        extension = {"ARROW:extension:name": "geoarrow.wkb"}
         marked = pa.field(geometry, pa.binary(), metadata=extension)
         released = released.set_column(index, marked, released.column(index))
-        out = geopandas.GeoDataFrame.from_arrow(released, geometry=geometry)
+        out = geopandas.GeoDataFrame.from_arrow(released, geometry=geometry).set_crs(frame.crs)
         out.attrs["whereish"] = statement
         return out
 

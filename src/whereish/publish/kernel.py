@@ -332,7 +332,7 @@ def _mechanism(plan: Plan) -> tuple[Mechanism, Callable[[Epsilon], Mechanism] | 
     options = dict(plan.get("options", {}))
     if mechanism is None or isinstance(mechanism, str):
         if epsilon is None:
-            raise InvalidInput("give either epsilon or a built mechanism")
+            raise InvalidInput("give either epsilon or mechanism (a built one has its own level)")
         name = mechanism or "globe-laplace"
 
         def build(level: Epsilon) -> Mechanism:
@@ -341,6 +341,6 @@ def _mechanism(plan: Plan) -> tuple[Mechanism, Callable[[Epsilon], Mechanism] | 
         return build(Epsilon.of(epsilon)), build
     if epsilon is not None or options:
         raise InvalidInput(
-            "give either epsilon or a built mechanism, and not both: it has its own level"
+            "give either epsilon or mechanism, and not both: a built one has its own level"
         )
     return mechanism, None

@@ -114,8 +114,9 @@ def as_locations(
 
 
 def _numbers(column: Any, name: str) -> FloatArray:
-    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-        raise InvalidInput(f"column {name!r} must hold numbers (degrees); got {column.type}")
+    kind = column.type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        raise InvalidInput(f"column {name!r} must hold numbers (degrees); got {kind}")
     _refuse_missing(column, name)
     values: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return values
