@@ -6,6 +6,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -57,7 +58,7 @@ def server() -> Iterator[str]:
             _await(where, folder)
             yield f"postgresql:///postgres?host={folder}&user=whereish"
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGINT)  # at once, whoever is connected
             process.wait(timeout=60)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

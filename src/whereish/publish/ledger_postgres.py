@@ -58,16 +58,31 @@ class PostgresDatabase:
             ) from None
 
     def _forget(self) -> None:
-        held = self._local.__dict__.pop("held", None)
-        if held is not None and held[0] == os.getpid():
-            held[1].close()
+        self._local.__dict__.pop("held", None)
 
     def _connection(self) -> Any:
-        held = getattr(self._local, "held", None)
-        if held is None or held[0] != os.getpid() or held[1].closed:
-            held = os.getpid(), self._psycopg.connect(self._address, autocommit=True)
+        held: _Held | None = getattr(self._local, "held", None)
+        if held is None or held.process != os.getpid() or held.connection.closed:
+            held = _Held(self._psycopg.connect(self._address, autocommit=True))
             self._local.held = held
-        return held[1]
+        return held.connection
+
+
+_ANOTHERS: list[Any] = []
+
+
+class _Held:
+    """A connection that is closed when nobody needs it any more."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection, self.process = connection, os.getpid()
+
+    def __del__(self) -> None:
+        if self.process == os.getpid():
+            self.connection.close()
+        else:
+            # After fork the socket is the parent's too; to close it would end its session.
+            _ANOTHERS.append(self.connection)
 
 
 class _Run:
