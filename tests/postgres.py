@@ -41,11 +41,13 @@ def server() -> Iterator[str]:
     if whose:
         os.chown(folder, whose["user"], whose["group"])
     data = folder / "data"
-    options = {"check": True, "capture_output": True, "cwd": folder, **whose}
     try:
         subprocess.run(
             [where / "initdb", "-D", data, "-U", "whereish", "-A", "trust", "-E", "UTF8"],
-            **options,
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            **whose,
         )
         process = subprocess.Popen(
             [where / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses="],

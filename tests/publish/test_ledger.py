@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pickle
 
-import postgres
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +10,8 @@ import whereish as wh
 from benchmarks.faults import race, workers
 from whereish.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from whereish.publish.ledger import Charge
+
+import postgres
 
 EPS = wh.Epsilon.of("ln(4)/200 m")
 

@@ -109,6 +109,8 @@ def sanitize(
                     counts[key] = counts.get(key, 0) + times
             place.commit(uuid.uuid4().hex, sum(part.rows for part in parts), counts, ledger)
     except OSError as error:
+        if error.errno is None:  # not the disk's: a task of the frame itself failed
+            raise
         raise NotWritten(
             f"the output {output.name} cannot be written"
             f" ({error.strerror or type(error).__name__}); nothing was released"

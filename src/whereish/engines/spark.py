@@ -166,7 +166,9 @@ def _write(frame: Any, address: str, kernel: BatchSanitizer) -> None:
 
     reports = frame.select(*kernel.columns).mapInArrow(_attempt(kernel), _schema(frame, kernel))
     try:
-        reports.write.option("mapreduce.fileoutputcommitter.algorithm.version", "1").parquet(address)
+        reports.write.option("mapreduce.fileoutputcommitter.algorithm.version", "1").parquet(
+            address
+        )
     except (PySparkException, RuntimeError) as error:
         raise _told(error) from None
 
@@ -251,7 +253,7 @@ def _rows(
 
 def _told(error: Exception) -> WhereishError:
     """Our own sentence from a failed task; any other message may quote a location."""
-    import whereish.errors as errors
+    from whereish import errors
 
     found = _OURS.search(str(error))
     kind = getattr(errors, found[1], None) if found else None

@@ -1,8 +1,7 @@
-"""GeoPackage, GeoJSON and GPX, through GDAL (the `geo` extra).
+"""GeoPackage and GeoJSON, and GPX as an input, through GDAL (the `geo` extra).
 
 The guarantee goes into a GeoPackage's metadata tables and a GeoJSON's foreign member
-"whereish"; a GPX file has no room that readers keep, so there it stands beside the file.
-A GPX output holds waypoints: the order of a track's points would tell more than each.
+"whereish".
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from whereish.publish.tables import BATCH_ROWS, Table, Wanted, Writing, check_co
 
 __all__ = ["open_table", "write_table"]
 
-_DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON", ".gpx": "GPX"}
+_DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON"}
 _GPX_POINTS = ("waypoints", "route_points", "track_points")
 
 
@@ -69,7 +68,9 @@ def _layer(path: Path, asked: str | None, pyogrio: Any) -> str:
     layers = [str(name) for name, _ in pyogrio.list_layers(path)]
     if asked is not None:
         if asked not in layers:
-            raise InvalidInput(f"layer must be one of {', '.join(map(repr, layers))}; got {asked!r}")
+            raise InvalidInput(
+                f"layer must be one of {', '.join(map(repr, layers))}; got {asked!r}"
+            )
         return asked
     if path.suffix == ".gpx":
         layers = [name for name in layers if name in _GPX_POINTS]
@@ -110,19 +111,19 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
             reader,
             path,
             driver=_DRIVERS[path.suffix],
-            layer="waypoints" if path.suffix == ".gpx" else "reports",
+            layer="reports",
             geometry_name=writing.geometry,
             geometry_type="Point",
             crs=writing.crs or "EPSG:4326",
             **options,
         )
-    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError) as error:
+    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError):
         if failure:
             raise failure[0] from None
         raise InvalidInput(
             f"the output cannot be written as {path.suffix[1:]}: a column has a type or a name"
             " that it does not know, or the disk is full"
-        ) from error
+        ) from None
 
 
 def _remembering(

@@ -22,11 +22,12 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.registry import mechanism_named
 from whereish.privacy.guarantee import Guarantee
-from whereish.publish.locations import GeometryColumn, Location, LonLat, as_locations
+from whereish.publish.locations import XY, GeometryColumn, Location, LonLat, as_locations
 from whereish.publish.public_sets import PlaceMap, as_place_map
 from whereish.publish.times import TimeStep
 from whereish.randomness import Randomness
 from whereish.space.box import Box
+from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points
 from whereish.space.sites import Sites
 from whereish.units import Epsilon
@@ -55,8 +56,9 @@ class Plan(TypedDict, total=False):
     geometry
         Or the column of its points (WKB or GeoArrow), in WGS84 degrees.
     locations
-        Several secret locations: pairs of columns, or names of geometry columns.  A
-        location that is no secret is named in `keep` instead.
+        Several secret locations: pairs of columns, names of geometry columns, or
+        XY("x", "y") for coordinates of the mechanism's own plane, in metres.  A location
+        that is no secret is named in `keep` instead.
     epsilon
         The privacy level of each report, such as "ln(4)/200 m".
     mechanism
@@ -116,13 +118,9 @@ class BatchSanitizer:
     rebuild: Callable[[Epsilon], Mechanism] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism.space, Geographic):
-            raise InvalidInput(
-                "the mechanism must live where degrees can enter: on the globe or on a projected"
-                f" plane; got {self.mechanism.space.description}"
-            )
         if not self.locations:
             raise InvalidInput("name at least one location: lon and lat, geometry, or locations")
+        self._check_space()
         if not self.outputs:
             object.__setattr__(self, "outputs", self.locations)
         places = {name for location in self.locations for name in location.columns}
@@ -136,6 +134,22 @@ class BatchSanitizer:
         twice = [n for n in self.keep if n in self.coarsen or self.keep.count(n) > 1]
         if twice:
             raise InvalidInput(f"a column may be kept once, or coarsened; got {twice[0]!r} twice")
+
+    def _check_space(self) -> None:
+        space, in_metres = self.mechanism.space, [isinstance(at, XY) for at in self.locations]
+        if not any(in_metres):
+            # A plane without a coordinate system refuses degrees when they come; say it now.
+            nowhere = isinstance(space, Plane) and space.crs is None
+            if nowhere or not isinstance(space, Geographic):
+                raise InvalidInput(
+                    "the mechanism must live where degrees can enter: on the globe or on a"
+                    f" projected plane; got {space.description}"
+                )
+        elif not all(in_metres) or not isinstance(space, Plane) or self.remap is not None:
+            raise InvalidInput(
+                "coordinates in metres need a mechanism on a plane, for all locations, and no"
+                f" remap (which is in degrees); the mechanism lives in {space.description}"
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -235,7 +249,6 @@ class BatchSanitizer:
         On a plane of scale k, d <= c * Euclidean there is at most c k in true metres.
         """
         from whereish.privacy.metric import Euclidean, Geodesic, Manhattan
-        from whereish.space.plane import Plane
 
         metric, space = self.guarantee.metric, self.mechanism.space
         level = metric.ratio_to(Geodesic())
@@ -256,8 +269,9 @@ class BatchSanitizer:
     def _reports(
         self, degrees: FloatArray, levels: FloatArray | None, rng: Randomness
     ) -> tuple[FloatArray, FloatArray]:
+        in_metres = isinstance(self.locations[0], XY)
         if levels is None:
-            lon, lat = _drawn(self.mechanism, degrees, rng)
+            lon, lat = _drawn(self.mechanism, degrees, rng, in_metres)
         else:
             assert self.rebuild is not None
             lon, lat = np.empty(len(degrees)), np.empty(len(degrees))
@@ -265,7 +279,7 @@ class BatchSanitizer:
             values, starts = np.unique(levels[order], return_index=True)
             for value, rows in zip(values, np.split(order, starts[1:]), strict=True):
                 mechanism = self.rebuild(Epsilon.per_metre(value))
-                lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng)
+                lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng, in_metres)
         if self.remap is not None:
             moved = np.asarray(self.remap(np.column_stack([lon, lat])), float)
             if moved.shape != (len(lon), 2):
@@ -287,13 +301,18 @@ class BatchSanitizer:
 
 
 def _drawn(
-    mechanism: Mechanism, degrees: FloatArray, rng: Randomness
+    mechanism: Mechanism, places: FloatArray, rng: Randomness, in_metres: bool
 ) -> tuple[FloatArray, FloatArray]:
+    """Reports of places, in degrees or in the coordinates of the mechanism's plane."""
     space = mechanism.space
-    assert isinstance(space, Geographic)
-    reports = mechanism.report(space.from_degrees(degrees[:, 0], degrees[:, 1]), rng=rng)
-    lon, lat = space.to_degrees(reports)
-    return np.ascontiguousarray(lon), np.ascontiguousarray(lat)
+    if in_metres:
+        reports = mechanism.report(places, rng=rng).coordinates
+        columns = reports[:, 0], reports[:, 1]
+    else:
+        assert isinstance(space, Geographic)
+        secrets = space.from_degrees(places[:, 0], places[:, 1])
+        columns = space.to_degrees(mechanism.report(secrets, rng=rng))
+    return np.ascontiguousarray(columns[0]), np.ascontiguousarray(columns[1])
 
 
 def planned(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:

@@ -203,9 +203,7 @@ class Ledger:
                 "INSERT INTO whereish_releases (release, at, state) VALUES (?, ?, ?)",
                 [(release, now, state)],
             )
-            run.many(
-                _INSERT, ((release, c.subject, now, c.epsilon.per_m, c.times) for c in wanted)
-            )
+            run.many(_INSERT, ((release, c.subject, now, c.epsilon.per_m, c.times) for c in wanted))
         return release
 
     def state(self, release: str) -> str | None:
@@ -260,9 +258,7 @@ class Ledger:
             total[charge.subject] = total.get(charge.subject, Fraction(0)) + more
         return sum(not self.budget.holds(spent) for spent in total.values())
 
-    def _spent(
-        self, run: Transaction, subjects: Sequence[str], now: float
-    ) -> dict[str, Fraction]:
+    def _spent(self, run: Transaction, subjects: Sequence[str], now: float) -> dict[str, Fraction]:
         since = now - self.budget.window_s if self.budget.window_s is not None else None
         names = sorted(set(subjects))
         spent: dict[str, Fraction] = {}

@@ -1,4 +1,4 @@
-"""Where in a table a location is: two columns of degrees, or one of point geometries."""
+"""Where in a table a location is: two columns, or one of point geometries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from whereish.errors import InvalidInput
 from whereish.publish.wkb import points_from_wkb, wkb_from_points
 from whereish.space.points import FloatArray
 
-__all__ = ["GeometryColumn", "Location", "LonLat", "as_locations"]
+__all__ = ["XY", "GeometryColumn", "Location", "LonLat", "as_locations"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class LonLat:
     def write(self, lon: FloatArray, lat: FloatArray) -> list[Any]:
         """The columns of reports."""
         return [pa.array(lon), pa.array(lat)]
+
+
+@dataclass(frozen=True)
+class XY(LonLat):
+    """A location in two columns of a plane's own coordinates, in metres."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def as_locations(
 def _numbers(column: Any, name: str) -> FloatArray:
     kind = column.type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
-        raise InvalidInput(f"column {name!r} must hold numbers (degrees); got {kind}")
+        raise InvalidInput(f"column {name!r} must hold numbers; got {kind}")
     _refuse_missing(column, name)
     values: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return values

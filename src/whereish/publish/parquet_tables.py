@@ -73,7 +73,7 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
     with parquet.ParquetWriter(
         path,
         schema,
-        use_dictionary=repeating,  # type: ignore[arg-type]  # a list is documented
+        use_dictionary=repeating,
         column_encoding=split or None,
     ) as sink:
         for batch in batches:

@@ -120,5 +120,3 @@ def as_place_map(remap: PlaceMap | Sites | None) -> PlaceMap | None:
             f" {type(remap).__name__}"
         )
     return remap
-
-

@@ -23,7 +23,7 @@ from whereish.privacy.guarantee import Guarantee
 from whereish.publish.frames import opened_frame
 from whereish.publish.kernel import METADATA_KEY, BatchSanitizer, Plan, planned
 from whereish.publish.ledger import PENDING, Ledger, charges_of
-from whereish.publish.locations import GeometryColumn, Location, LonLat
+from whereish.publish.locations import XY, GeometryColumn, Location, LonLat
 from whereish.publish.staging import Staging, staging
 from whereish.publish.subjects import Tally
 from whereish.publish.tables import (
@@ -367,6 +367,11 @@ def _leaving(locations: Sequence[Location], suffix: str) -> list[Location]:
     leaving: list[Location] = []
     for index, at in enumerate(locations):
         first = index == 0
+        if suffix in (*GEOMETRY_ONLY, ".geoparquet") and isinstance(at, XY):
+            raise InvalidInput(
+                f"an output {suffix} has WGS84 geometries, and the locations are a plane's metres:"
+                " write .parquet or .csv"
+            )
         if suffix in TEXT and isinstance(at, GeometryColumn):
             names = ("lon", "lat") if first else (f"{at.name}_lon", f"{at.name}_lat")
             leaving.append(LonLat(*names))

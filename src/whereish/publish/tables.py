@@ -77,7 +77,7 @@ KINDS = {
     ".geoparquet": "parquet_tables",
     ".gpkg": "geo_tables",
     ".geojson": "geo_tables",
-    ".gpx": "geo_tables",
+    ".gpx": "gpx_tables",
 }
 """Endings, and the modules of this package that know them."""
 
@@ -87,7 +87,7 @@ GEOMETRY_ONLY = (".gpkg", ".geojson", ".gpx")
 
 def carries_statement(suffix: str) -> bool:
     """Whether the file itself can hold its guarantee; otherwise it stands beside the file."""
-    return suffix not in (*TEXT, ".gpx")
+    return suffix not in TEXT
 
 
 @contextlib.contextmanager
@@ -152,9 +152,11 @@ def _guarded(
     with told_without_values(path.name, path.suffix, wanted):
         while True:
             try:
-                batch = next(batches)
-            except StopIteration:
-                return
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                # Text that is no UTF-8 would come to light only where it is used.
+                batch.validate(full=True)
             except WhereishError:
                 raise
             except Exception as error:
