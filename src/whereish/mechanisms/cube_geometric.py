@@ -63,7 +63,7 @@ class CubeRadius:
     @cached_property
     def thresholds(self) -> Thresholds:
         """T_r = P(radius >= r), r = 1, 2, ..."""
-        table = []
+        table: list[int] = []
         for floor, ceiling in self._tails(64, self._guard):
             table.append(floor if floor == ceiling else self._prefix(len(table) + 1, 64))
             if table[-1] == 0:
@@ -99,7 +99,7 @@ class CubeRadius:
 
     @property
     def _guard(self) -> int:
-        # Where T_r reaches 2^-64, a^r is about e^{-1.6 n - 60}, and its error counts (2r+1)^n times.
+        # Where T_r reaches 2^-64, a^r is about e^{-1.6 n - 60}; its error counts (2r+1)^n times.
         return 256 + 8 * self.dimension
 
     def draw(self, count: int, rng: Randomness) -> IntArray:
@@ -125,7 +125,9 @@ class CubeGeometric:
 
     def __init__(self, records: Records, epsilon: Fraction | float) -> None:
         if records.values.null:
-            raise InvalidInput("geometric noise has no null to report: declare Values(..., null=False)")
+            raise InvalidInput(
+                "geometric noise has no null to report: declare Values(..., null=False)"
+            )
         exact = level(epsilon)
         per_step = exact * records.values.step
         if (2 * records.size + 64) / per_step > _LONGEST_TABLE:

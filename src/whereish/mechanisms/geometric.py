@@ -37,7 +37,7 @@ from whereish.privacy.metric import Manhattan, Metric
 from whereish.privacy.tuples import ValueDistance, rounded_up
 from whereish.randomness import Randomness, secure
 from whereish.space.points import FloatArray, Points, checked_coordinates
-from whereish.space.values import IntArray, Multiples, Values
+from whereish.space.values import IntArray, Multiples, Values, rational
 
 __all__ = ["GeometricNoise", "TruncatedGeometric", "TwoSidedGeometric"]
 
@@ -77,9 +77,7 @@ class GeometricNoise:
         table: list[int] = []
         while (not table or table[-1] > 0) and len(table) != self.clamp:
             low, high = low * a // b, -(-high * a // b)
-            floor, ceiling = (
-                power * b // (a + b) >> (_GUARD - 64) for power in (low, high + 1)
-            )
+            floor, ceiling = (power * b // (a + b) >> (_GUARD - 64) for power in (low, high + 1))
             table.append(floor if floor == ceiling else self._prefix(len(table) + 1, 64))
         return Thresholds(np.array(table, np.uint64), self._prefix, self.clamp)
 
@@ -117,7 +115,7 @@ class _Geometric(Composable):
         object.__setattr__(self, "ratio", exp_minus_up(exact * step))
 
     def _set_ratio(self, ratio: Fraction | str, step: Fraction) -> None:
-        fraction = Fraction(ratio)
+        fraction = rational(ratio, name="the ratio")
         if not 0 < fraction < 1:
             raise InvalidInput(f"the ratio must be between 0 and 1, exclusive; got {ratio}")
         object.__setattr__(self, "ratio", fraction)
@@ -210,7 +208,9 @@ class TruncatedGeometric(_Geometric):
 
     def _set_values(self, values: Values) -> None:
         if values.null:
-            raise InvalidInput("geometric noise has no null to report: declare Values(..., null=False)")
+            raise InvalidInput(
+                "geometric noise has no null to report: declare Values(..., null=False)"
+            )
         object.__setattr__(self, "values", values)
 
     @property
@@ -259,7 +259,7 @@ class TruncatedGeometric(_Geometric):
     def perturbed(self, indices: NDArray[np.int64], rng: Randomness) -> IntArray:
         """Reports as indices 0..k, for secrets given as such."""
         noise = self.noise.draw(indices.size, rng).reshape(indices.shape)
-        return np.clip(indices + noise, 0, self.values.top)
+        return np.asarray(np.clip(indices + noise, 0, self.values.top))
 
     def usefulness(self, radius: Fraction | float) -> float:
         """The least P(|report - secret| <= radius) over all secrets.

@@ -96,7 +96,7 @@ class _Additive(RecordQuery):
         steepest = Fraction(int(rises.max())) * unit / values.step
         to_null = Fraction(int(terms.max()) if values.null else 0) * unit / values.diameter
         steepest = max(steepest, to_null)
-        tight = set()
+        tight: set[int] = set()
         if steepest == unit / values.step:
             tight.update(int(low) for low in np.minimum(terms[1:], terms[:-1])[rises == 1])
         if values.null and steepest == unit / values.diameter and 1 in terms:
