@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.space.points import FloatArray
-from whereish.space.sphere import RADIUS_M, great_circle_m
+from whereish.space.sphere import great_circle_m
 from whereish.units import Epsilon
 
 __all__ = [
@@ -146,7 +146,7 @@ class GreatCircle(Metric):
     """Great-circle metres of degrees on the sphere of radius b²/a."""
 
     kind = "great-circle"
-    description = f"great-circle distance on the sphere of radius {RADIUS_M:.0f} m"
+    description = "great-circle metres (never more than true metres)"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return great_circle_m(np.asarray(x, float), np.asarray(y, float))
@@ -157,7 +157,7 @@ class Geodesic(Metric):
     """True metres of degrees: the WGS84 geodesic distance."""
 
     kind = "geodesic"
-    description = "WGS84 geodesic distance"
+    description = "true metres (WGS84 geodesic)"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         from pyproj import Geod
