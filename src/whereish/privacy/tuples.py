@@ -29,10 +29,12 @@ from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.privacy.metric import Euclidean, Metric, TupleMax, TupleSum
+from whereish.space.box import Box
 from whereish.space.points import FloatArray
 from whereish.space.values import NULL, IntArray, Values
 
 __all__ = [
+    "DifferentPlaces",
     "Discrete",
     "NormalisedValueDistance",
     "Records",
@@ -210,6 +212,32 @@ class Records:
             "the metric must be one on records: hamming, manhattan, normalised_manhattan or"
             f" maximum of Records(values, size); got {metric.description}"
         )
+
+
+@dataclass(frozen=True)
+class DifferentPlaces(Metric):
+    """[x != x'] for places of a declared region of a plane: what d_h counts on places."""
+
+    region: Box
+    kind = "different-places"
+    description = "[x != x']"
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        return np.asarray(Euclidean()(x, y) > 0, dtype=np.float64)
+
+    @property
+    def diameter(self) -> float:
+        """The region's diagonal, rounded up."""
+        return math.nextafter(math.hypot(self.region.width, self.region.height), math.inf)
+
+    def to_json(self) -> dict[str, Any]:
+        """Kind and region."""
+        r = self.region
+        return {"kind": self.kind, "region": [r.x_low, r.y_low, r.x_high, r.y_high]}
+
+    @classmethod
+    def _read(cls, data: dict[str, Any]) -> Metric:
+        return cls(Box(*(float(bound) for bound in data["region"])))
 
 
 def maximum_of_places(size: int, metric: Metric | None = None) -> TupleMax:

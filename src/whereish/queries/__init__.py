@@ -4,7 +4,7 @@ from whereish.queries.additive import Count, Sum
 from whereish.queries.answer import Answer, answer
 from whereish.queries.average import Average
 from whereish.queries.base import RecordQuery
-from whereish.queries.centroid import Centroid, DifferentPlaces
+from whereish.queries.centroid import Centroid
 from whereish.queries.order import Maximum, Median, Minimum, Percentile
 from whereish.queries.places import PlacesReport, report_centroid, report_each
 from whereish.queries.sensitivity import Notion, Sensitivity
@@ -14,7 +14,6 @@ __all__ = [
     "Average",
     "Centroid",
     "Count",
-    "DifferentPlaces",
     "Maximum",
     "Median",
     "Minimum",

@@ -8,6 +8,7 @@ Geometric on their universe of answers; the centroid of places by planar Laplace
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -19,15 +20,9 @@ from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.mechanisms.thresholds import level
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric, Scaled, TupleSum
-from whereish.privacy.tuples import Records, rounded_up
+from whereish.privacy.tuples import DifferentPlaces, Records, rounded_up
 from whereish.queries.base import RecordQuery
-from whereish.queries.centroid import (
-    LATTICE_M,
-    Centroid,
-    DifferentPlaces,
-    lattice_cells,
-    size_of,
-)
+from whereish.queries.centroid import LATTICE_M, Centroid, lattice_cells, size_of
 from whereish.queries.sensitivity import Sensitivity
 from whereish.randomness import Randomness, secure
 from whereish.space.plane import Plane
@@ -73,7 +68,7 @@ def answer(
     query: RecordQuery | Centroid,
     data: ArrayLike | Points,
     metric: Metric,
-    epsilon: float | Epsilon | str,
+    epsilon: float | Fraction | Epsilon | str,
     *,
     resolution: Length | str = "1 m",
     rng: Randomness | None = None,
@@ -108,7 +103,7 @@ def _on_records(
     query: RecordQuery,
     data: ArrayLike | Points,
     metric: Metric,
-    epsilon: float | Epsilon | str,
+    epsilon: float | Fraction | Epsilon | str,
     rng: Randomness,
 ) -> Answer:
     if isinstance(epsilon, Epsilon | str):
@@ -120,7 +115,7 @@ def _on_records(
     if index.ndim != 1:
         raise InvalidInput(f"data must be one database, a tuple of entries; got {index.ndim} axes")
     sensitivity = query.sensitivity(metric)
-    mechanism = TruncatedGeometric(query.answers(records), exact / sensitivity.value)
+    mechanism = query.mechanism(metric, exact)
     noisy = mechanism.perturbed(query.on_indices(index, records)[None], rng)
     source = (
         f"Truncated Geometric on a {sensitivity.value}-sensitive query"
@@ -140,7 +135,7 @@ def _on_places(
     query: Centroid,
     data: ArrayLike | Points,
     metric: Metric,
-    epsilon: float | Epsilon | str,
+    epsilon: float | Fraction | Epsilon | str,
     resolution: Length,
     rng: Randomness,
 ) -> Answer:
@@ -170,7 +165,7 @@ def _on_places(
     return Answer(value, guarantee, sensitivity, False, mechanism, rng.reproducible)
 
 
-def _level_on_places(epsilon: float | Epsilon | str, *, counted: bool) -> Epsilon:
+def _level_on_places(epsilon: float | Fraction | Epsilon | str, *, counted: bool) -> Epsilon:
     if not counted:
         return Epsilon.of(epsilon)  # type: ignore[arg-type]  # a bare number is refused there
     if isinstance(epsilon, Epsilon | str):

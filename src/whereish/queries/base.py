@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
+from whereish.mechanisms.geometric import TruncatedGeometric
+from whereish.mechanisms.thresholds import level
 from whereish.privacy.metric import Metric
 from whereish.privacy.tuples import Records
 from whereish.queries.sensitivity import Notion, Sensitivity, notion_of
@@ -52,6 +55,11 @@ class RecordQuery(ABC):
         if notion is Notion.MANHATTAN:
             return manhattan
         return manhattan.times(records.values.diameter)
+
+    def mechanism(self, metric: Metric, epsilon: Fraction | float) -> TruncatedGeometric:
+        """The noise on answers that keeps eps * metric on databases."""
+        delta = self.sensitivity(metric).value
+        return TruncatedGeometric(self.answers(Records.of(metric)), level(epsilon) / delta)
 
 
 def present(data: IntArray) -> IntArray:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,42 +24,16 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.privacy.metric import Euclidean, Metric, Scaled, TupleMax, TupleSum
+from whereish.privacy.tuples import DifferentPlaces
 from whereish.queries.sensitivity import Sensitivity
-from whereish.space.box import Box
 from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, checked_coordinates
 from whereish.units import Epsilon, Length
 
-__all__ = ["LATTICE_M", "Centroid", "DifferentPlaces"]
+__all__ = ["LATTICE_M", "Centroid"]
 
 LATTICE_M: Final = 2.0**-10
 """Places are read to about a millimetre."""
-
-
-@dataclass(frozen=True)
-class DifferentPlaces(Metric):
-    """[x != x'] for places of a declared region of the plane."""
-
-    region: Box
-    kind = "different-places"
-    description = "[x != x']"
-
-    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
-        return np.asarray(Euclidean()(x, y) > 0, dtype=np.float64)
-
-    @property
-    def diameter(self) -> Fraction:
-        """An upper bound on the diagonal after rounding to the lattice, in metres."""
-        return Fraction(math.hypot(self.region.width, self.region.height) + 4 * LATTICE_M)
-
-    def to_json(self) -> dict[str, Any]:
-        """Kind and region."""
-        r = self.region
-        return {"kind": self.kind, "region": [r.x_low, r.y_low, r.x_high, r.y_high]}
-
-    @classmethod
-    def _read(cls, data: dict[str, Any]) -> Metric:
-        return cls(Box(*(float(bound) for bound in data["region"])))
 
 
 @dataclass(frozen=True)
@@ -86,9 +60,9 @@ class Centroid:
             )
         if isinstance(metric, TupleSum) and isinstance(metric.base, DifferentPlaces):
             return Sensitivity(
-                metric.base.diameter / metric.size,
+                Fraction(metric.base.diameter + 4 * LATTICE_M) / metric.size,
                 False,
-                "one of n places moves by at most the region's diameter",
+                "one of n places, on the lattice, moves by at most the region's diameter and 4 mm",
             )
         raise InvalidInput(
             "the centroid's sensitivity is derived for TupleMax(Euclidean(), n),"
