@@ -106,10 +106,10 @@ class Values:
                 f"values must be in {self.description}; {int(missing.sum())} of {numbers.size} are"
                 " missing: declare the universe with null=True, or drop them"
             )
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.where(missing, 0.0, numbers) / float(self.step)
-        index = np.rint(scaled)
-        bad = ~((np.abs(scaled - index) <= _TOLERANCE) & (index >= 0) & (index <= self.top))
+            index = np.rint(scaled)
+            bad = ~((np.abs(scaled - index) <= _TOLERANCE) & (index >= 0) & (index <= self.top))
         if bad.any():
             raise InvalidInput(
                 f"values must be in {self.description}; {int(bad.sum())} of {numbers.size} are not:"
@@ -165,9 +165,10 @@ class Multiples:
 
     def indices(self, data: ArrayLike) -> IntArray:
         """Which multiple each entry is."""
-        scaled = _floats(data) / float(self.step)
-        index = np.rint(scaled)
-        good = (np.abs(scaled - index) <= _TOLERANCE) & (np.abs(index) <= _LARGEST_TOP)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = _floats(data) / float(self.step)
+            index = np.rint(scaled)
+            good = (np.abs(scaled - index) <= _TOLERANCE) & (np.abs(index) <= _LARGEST_TOP)
         if not good.all():
             raise InvalidInput(
                 f"values must be multiples of {self.step} below 2^50 steps;"
