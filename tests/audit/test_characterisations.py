@@ -93,6 +93,12 @@ def test_reports_that_only_one_secret_makes_tell_all():
     assert math.isfinite(worst_hiding_attack(harmless, d).learned)
 
 
+def test_secrets_infinitely_far_apart_may_be_told_apart():
+    d = [[0, math.inf], [math.inf, 0]]
+    assert worst_hiding_attack(np.eye(2), d).factor == 0
+    assert not informed_attack(np.eye(2), d, [0.5, 0.5], [0, 1]).succeeds
+
+
 def test_a_constant_channel_teaches_nothing():
     constant = np.full((4, 3), 1 / 3)
     d = np.ones((4, 4)) - np.eye(4)

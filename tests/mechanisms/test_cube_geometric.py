@@ -6,7 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from whereish import audit
 from whereish.errors import InvalidInput
+from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.cube_geometric import CubeGeometric, CubeRadius
 from whereish.privacy import Records
 from whereish.space.values import Values
@@ -51,7 +53,7 @@ def test_the_mixture_of_cubes_is_the_norm_s_law():
 @pytest.mark.parametrize("epsilon", [0.5, 1.2])
 def test_reports_follow_the_law_and_not_a_near_one(epsilon, rng):
     mechanism = CubeGeometric(Records(Values("1/2", 1000), 2), epsilon)
-    noise = mechanism.noise((300_000,), rng)
+    noise = mechanism.noise(300_000, rng)
     reach = range(-12, 13)
 
     def law(eps: float) -> np.ndarray:
@@ -71,9 +73,13 @@ def test_reports_stay_in_the_universe_with_their_guarantee(rng):
     records = Records(Values(1, 10), 4)
     mechanism = CubeGeometric(records, 0.2)
     reports = mechanism.report(np.tile([0.0, 10, 5, 3], (500, 1)), rng=rng)
-    assert reports.shape == (500, 4)
-    records.indices(reports)
-    assert mechanism.report([0.0, 10, 5, 3], rng=rng).shape == (4,)
+    assert isinstance(mechanism, Mechanism)
+    assert reports.coordinates.shape == (500, 4)
+    assert reports.space == records
+    assert reports.reproducible
+    records.indices(reports.coordinates)
+    assert len(mechanism.report([0.0, 10, 5, 3])) == 1
+    assert len(mechanism.report(np.empty((0, 4)))) == 0
     assert mechanism.guarantee.metric == 0.2 * records.maximum
     # d_inf <= d_1, so that what keeps the first keeps the second; not the other way.
     assert mechanism.guarantee.implies(0.2 * records.manhattan)
@@ -85,5 +91,24 @@ def test_bad_input_is_refused():
         CubeGeometric(Records(Values(1, 3, null=True), 2), 1.0)
     with pytest.raises(InvalidInput, match="coarser step"):
         CubeGeometric(Records(Values(1, 3), 2), 1e-6)
-    with pytest.raises(InvalidInput, match="tuples of 2"):
+    with pytest.raises(InvalidInput, match=r"an \(n, 2\) array"):
         CubeGeometric(Records(Values(1, 3), 2), 1.0).report([1.0, 2, 3])
+
+
+def test_the_clamped_channel_keeps_the_metric_tightly():
+    """All 3-step pairs of readings: the whole channel, audited on both sides."""
+    records = Records(Values(1, 2), 2)
+    mechanism = CubeGeometric(records, 0.8)
+    a, reach = float(mechanism.ratio), 60
+    noise = np.array(list(itertools.product(range(-reach, reach + 1), repeat=2)))
+    law = a ** np.abs(noise).max(axis=1)
+    data = np.array(list(itertools.product(range(3), repeat=2)))
+    matrix = np.array(
+        [
+            np.bincount(np.clip(x + noise, 0, 2) @ (3, 1), weights=law, minlength=9) / law.sum()
+            for x in data
+        ]
+    )
+    d = records.maximum.matrix(data)
+    assert audit.exact(matrix, 0.8 * d).factor == pytest.approx(1, abs=1e-9)
+    assert audit.exact(matrix, 0.99 * 0.8 * d).refuted

@@ -125,6 +125,28 @@ def test_the_closed_forms_of_the_papers():
         assert (found.value, found.uniform) == (delta, uniform)
 
 
+def test_the_table_of_the_documentation():
+    q, k = Fraction(1, 2), 7
+
+    def row(query, *, size: int, null: bool = False) -> list[tuple[Fraction, bool]]:
+        records = Records(Values(q, k, null=null), size)
+        found = [query.sensitivity(getattr(records, notion)) for notion in NAMES]
+        return [(sensitivity.value, sensitivity.uniform) for sensitivity in found]
+
+    yes, no = True, False
+    n = 9
+    assert row(Sum(), size=n) == [(q * k, no), (1, yes), (q * k, yes), (n, no)]
+    count = Count(lambda value: value > 1)
+    assert row(count, size=n) == [(1, yes), (1 / q, yes), (k, yes), (n / q, no)]
+    for order in (Percentile(30), Minimum(), Median(), Maximum()):
+        assert row(order, size=n) == [(q * k, no), (1, yes), (q * k, yes), (1, yes)]
+    assert row(Average(), size=n) == [(q, yes), (1, yes), (q * k, yes), (1, yes)]
+    assert row(Average(), size=3)[0] == (3 * q, no)
+    exact = [(q * k / n, no), (Fraction(1, n), yes), (q * k / n, yes), (1, no)]
+    assert row(Average(n), size=n) == exact
+    assert row(Average(), size=n, null=True) == [(q * k, no), (1, yes), (q * k, yes), (1, yes)]
+
+
 def test_large_universes_are_cheap():
     records = Records(Values(1, 5000), 100_000)
     assert Sum().sensitivity(records.maximum).value == 100_000

@@ -82,7 +82,7 @@ def excesses(
     for _ in range(count):
         prior = random.dirichlet(np.full(n, 10.0 ** random.uniform(-1, 1)))
         gain = monotone_gain(random, n)
-        reached = consumer_utility(mechanism.matrix, prior, gain)
+        reached = mechanism.utility(prior, gain)
         found.append(best_utility(distances, prior, gain) - reached)
     return np.array(found)
 

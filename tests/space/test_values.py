@@ -65,3 +65,9 @@ def test_json_round_trip():
     values = Values("1/3", 7, null=True)
     assert Values.from_json(values.to_json()) == values
     assert np.array_equal(values.all_indices(), [0, 1, 2, 3, 4, 5, 6, 7, NULL])
+
+
+def test_large_indices_of_awkward_steps_are_read():
+    values = Values("1/3", 10**9)
+    index = np.array([10**9, 10**9 - 1, 123_456_789])
+    assert values.indices(values.at(index)).tolist() == index.tolist()

@@ -41,7 +41,7 @@ def test_noise_of_the_maximum_metric_beats_independent_noise(epsilon, rng):
 def test_the_error_of_a_trace_is_half_the_mean_radius(rng):
     """Unclamped, each reading is uniform in a cube of Gamma(49, 1/eps) radius, to first order."""
     mechanism = smart_meters.CubeGeometric(smart_meters.TRACE, 0.5)
-    noise = mechanism.noise((4000,), rng)
+    noise = mechanism.noise(4000, rng)
     assert np.abs(noise).mean() == pytest.approx(49 / 0.5 / 2, rel=0.02)
 
 

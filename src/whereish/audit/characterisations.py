@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 Places: TypeAlias = Sites | Points | ArrayLike | None
-_SURE = 2.0**-30  # weight of the secret that the worst prior nearly excludes
+_SURE = 2.0**-60  # weight of the secret that the worst prior nearly excludes
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +74,8 @@ class Attack:
     @property
     def factor(self) -> float:
         """Learned per allowed: above 1 the channel breaks the metric."""
+        if math.isinf(self.allowed):
+            return 0.0
         if self.allowed == 0:
             return 0.0 if self.learned <= _ROUNDING else math.inf
         return self.learned / self.allowed

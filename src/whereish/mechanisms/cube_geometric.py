@@ -26,12 +26,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
+from whereish.mechanisms.base import Composable
 from whereish.mechanisms.geometric import NUMERICS
 from whereish.mechanisms.thresholds import Thresholds, exp_minus_up, level, uniform_below
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.tuples import Records, rounded_up
 from whereish.randomness import Randomness, secure
-from whereish.space.points import FloatArray
+from whereish.space.points import Points, checked_coordinates
 from whereish.space.values import IntArray
 
 __all__ = ["CubeGeometric", "CubeRadius"]
@@ -108,7 +109,7 @@ class CubeRadius:
 
 
 @dataclass(frozen=True, init=False)
-class CubeGeometric:
+class CubeGeometric(Composable):
     """Reports of whole records that keep ``eps * records.maximum`` (d_inf), tightly.
 
     Parameters
@@ -150,14 +151,20 @@ class CubeGeometric:
         source = "geometric noise of the norm d_inf (its triangle inequality)"
         return Guarantee(self.epsilon * self.records.maximum, Basis.THEOREM, source, NUMERICS)
 
-    def report(self, records: ArrayLike, *, rng: Randomness | None = None) -> FloatArray:
-        """One report for each record, entries along the last axis."""
-        index = self.records.indices(records)
-        noisy = index + self.noise(index.shape[:-1], secure(rng))
-        return self.records.values.at(np.clip(noisy, 0, self.records.values.top))
+    @property
+    def space(self) -> Records:
+        """The records."""
+        return self.records
 
-    def noise(self, shape: tuple[int, ...], rng: Randomness) -> IntArray:
-        """Noise for records of this shape, in steps, before clamping."""
-        radii = self.radius.draw(int(np.prod(shape)), rng).reshape(*shape, 1)
-        spans = np.broadcast_to(2 * radii + 1, (*shape, self.records.size))
+    def report(self, secrets: Points | ArrayLike, *, rng: Randomness | None = None) -> Points:
+        """One independent report for each record."""
+        source, values = secure(rng), self.records.values
+        index = values.indices(checked_coordinates(secrets, self.records))
+        noisy = np.clip(index + self.noise(len(index), source), 0, values.top)
+        return Points.trusted(values.at(noisy), self.records, reproducible=source.reproducible)
+
+    def noise(self, count: int, rng: Randomness) -> IntArray:
+        """Noise for `count` records, in steps, before clamping."""
+        radii = self.radius.draw(count, rng)[:, None]
+        spans = np.broadcast_to(2 * radii + 1, (count, self.records.size))
         return uniform_below(spans, rng) - radii

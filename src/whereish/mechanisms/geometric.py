@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable
+from whereish.mechanisms.consumer import consumer_utility
 from whereish.mechanisms.thresholds import Thresholds, exp_minus_up, level, log_inverse_up
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Manhattan, Metric
@@ -276,6 +277,10 @@ class TruncatedGeometric(_Geometric):
         if not 0 <= delta <= 1:
             raise InvalidInput(f"delta must be a probability; got {delta!r}")
         return self.usefulness(radius) >= 1 - delta
+
+    def utility(self, prior: ArrayLike, gain: ArrayLike) -> float:
+        """U(H, prior, gain): what a consumer gains who remaps as is best for them."""
+        return consumer_utility(self.matrix, prior, gain)
 
 
 def _whole_steps(radius: Fraction | float, step: Fraction) -> int:

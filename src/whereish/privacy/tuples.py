@@ -31,7 +31,7 @@ from whereish.errors import InvalidInput
 from whereish.privacy.metric import Euclidean, Metric, TupleMax, TupleSum
 from whereish.space.box import Box
 from whereish.space.points import FloatArray
-from whereish.space.values import NULL, IntArray, Values
+from whereish.space.values import NULL, IntArray, Values, as_numbers
 
 __all__ = [
     "DifferentPlaces",
@@ -153,7 +153,7 @@ class Discrete(ValueMetric):
 
 @dataclass(frozen=True)
 class Records:
-    """All tuples of `size` entries over a universe, and the metrics on them.
+    """The space of all tuples of `size` entries over a universe, and the metrics on it.
 
     >>> two = Records(Values(1, 5), 2)
     >>> float(two.manhattan([0, 5], [3, 5])), float(two.hamming([0, 5], [3, 5]))
@@ -193,15 +193,29 @@ class Records:
 
     def indices(self, data: ArrayLike) -> IntArray:
         """The indices of one tuple, or of many along the leading axes."""
-        shape = np.shape(np.asarray(data, dtype=object))
-        if math.prod(shape) == 0:
+        numbers = as_numbers(data)
+        if numbers.size == 0:
             raise InvalidInput("a database must have at least one entry; got an empty one")
-        if shape == () or shape[-1] != self.size:
+        if numbers.ndim == 0 or numbers.shape[-1] != self.size:
             raise InvalidInput(
-                f"records must be tuples of {self.size} entries; got shape {shape}: the size is"
-                " public and declared, entries that are missing are null"
+                f"records must be tuples of {self.size} entries; got shape {numbers.shape}: the"
+                " size is public and declared, entries that are missing are null"
             )
-        return self.values.indices(data)
+        return self.values.indices(numbers)
+
+    @property
+    def dimension(self) -> int:
+        """One coordinate per entry."""
+        return self.size
+
+    @property
+    def description(self) -> str:
+        """The set of tuples in the field's notation."""
+        return f"{self.size}-tuples over {self.values.description}"
+
+    def check(self, coordinates: FloatArray) -> None:
+        """Raise `InvalidInput` unless all rows are such tuples."""
+        self.values.indices(coordinates)
 
     @classmethod
     def of(cls, metric: Metric) -> Records:

@@ -111,7 +111,7 @@ def _on_records(
             f"epsilon must be a bare number per unit of the metric on records; got {epsilon}"
         )
     records, exact = Records.of(metric), level(epsilon)
-    index = records.indices(np.asarray(data, dtype=object))
+    index = records.indices(np.asarray(data))
     if index.ndim != 1:
         raise InvalidInput(f"data must be one database, a tuple of entries; got {index.ndim} axes")
     sensitivity = query.sensitivity(metric)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.errors import InvalidInput
 from whereish.space.points import FloatArray
 
-__all__ = ["NULL", "IntArray", "Multiples", "Values", "rational"]
+__all__ = ["NULL", "IntArray", "Multiples", "Values", "as_numbers", "rational"]
 
 IntArray = NDArray[np.int64]
 
@@ -26,6 +26,7 @@ NULL: Final = -1
 """The index of null."""
 
 _TOLERANCE = 1e-9  # of a step: decimals such as 0.3 are not multiples of 0.1 in doubles
+_ROUNDING = 2.0**-50  # of the index: step and quotient are rounded
 _LARGEST_TOP = 2**50
 
 
@@ -99,7 +100,7 @@ class Values:
 
         Entries outside the universe are refused; the message does not quote them.
         """
-        numbers = _floats(data)
+        numbers = as_numbers(data)
         missing = np.isnan(numbers)
         if missing.any() and not self.null:
             raise InvalidInput(
@@ -109,7 +110,7 @@ class Values:
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = np.where(missing, 0.0, numbers) / float(self.step)
             index = np.rint(scaled)
-            bad = ~((np.abs(scaled - index) <= _TOLERANCE) & (index >= 0) & (index <= self.top))
+            bad = ~(_whole(scaled, index) & (index >= 0) & (index <= self.top))
         if bad.any():
             raise InvalidInput(
                 f"values must be in {self.description}; {int(bad.sum())} of {numbers.size} are not:"
@@ -166,9 +167,9 @@ class Multiples:
     def indices(self, data: ArrayLike) -> IntArray:
         """Which multiple each entry is."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = _floats(data) / float(self.step)
+            scaled = as_numbers(data) / float(self.step)
             index = np.rint(scaled)
-            good = (np.abs(scaled - index) <= _TOLERANCE) & (np.abs(index) <= _LARGEST_TOP)
+            good = _whole(scaled, index) & (np.abs(index) <= _LARGEST_TOP)
         if not good.all():
             raise InvalidInput(
                 f"values must be multiples of {self.step} below 2^50 steps;"
@@ -182,7 +183,12 @@ class Multiples:
         return np.asarray(index * float(self.step.numerator) / float(self.step.denominator))
 
 
-def _floats(data: ArrayLike) -> FloatArray:
+def _whole(scaled: FloatArray, index: FloatArray) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(scaled - index) <= _TOLERANCE + _ROUNDING * np.abs(index))
+
+
+def as_numbers(data: ArrayLike) -> FloatArray:
+    """Doubles, NaN for null."""
     try:
         return np.asarray(data, dtype=np.float64)  # None becomes NaN
     except (TypeError, ValueError):

@@ -55,7 +55,7 @@ def trace() -> FloatArray:
 def errors(epsilon: float, *, days: int, rng: Randomness | None = None) -> tuple[float, float]:
     """Mean absolute error per reading: noise of d_inf, and independent noise at eps/n."""
     truth = np.tile(trace(), (days, 1))
-    together = CubeGeometric(TRACE, epsilon).report(truth, rng=rng)
+    together = CubeGeometric(TRACE, epsilon).report(truth, rng=rng).coordinates
     each = TruncatedGeometric(TRACE.values, Fraction(epsilon) / TRACE.size)
     apart = each.report(truth.reshape(-1, 1), rng=rng).coordinates.reshape(truth.shape)
     return float(np.abs(together - truth).mean()), float(np.abs(apart - truth).mean())
@@ -68,7 +68,7 @@ def main(path: str = "smart_meters.png", *, rng: Randomness | None = None) -> No
     axes.step(hours, trace(), where="post", color="k", linewidth=2, label="truth", zorder=3)
     for epsilon, colour in zip(LEVELS, ("C1", "C0"), strict=True):
         mechanism = CubeGeometric(TRACE, epsilon)
-        noisy = mechanism.report(trace(), rng=rng)
+        noisy = mechanism.report(trace(), rng=rng).coordinates[0]
         together, apart = errors(epsilon, days=500, rng=rng)
         say(
             f"eps = {epsilon}/W: mean error {together:.0f} W; independent noise {apart:.0f} W;"
