@@ -6,9 +6,11 @@ a polygon with the secret at the origin is a sum over its edges, counter-clockwi
     mass = inside - (1 / 2 pi) sum over edges of  ∫ S(rho(theta)) d theta,
 
 where rho(theta) is the distance to the edge and `inside` the share of all directions
-in which the polygon surrounds the origin (1 within, 1/2 on an edge, 0 outside).  On an edge at signed distance h from
-the origin, with s along it, s = h sinh(u) turns the integral into
-∫ S(h cosh u) / cosh u du: smooth, also for edges that nearly touch the origin.
+in which the polygon surrounds the origin (1 within, 1/2 on an edge, 0 outside).
+
+On an edge at signed distance h from the origin, with s along it, s = h sinh(u) turns
+the integral into ∫ S(h cosh u) / cosh u du: smooth, also for edges that nearly touch
+the origin.
 Survival instead of distribution function keeps relative accuracy in the tail.
 """
 
