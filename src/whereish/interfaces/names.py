@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from enum import EnumType
+from typing import Any, Protocol
 
 import click
 
@@ -28,13 +30,17 @@ def names() -> str:
     return "\n".join(parts)
 
 
-def _call(name: str, value: object) -> str:
-    if not callable(value) or (inspect.isclass(value) and inspect.isabstract(value)):
+def _call(name: str, value: Any) -> str:
+    """How a function or class is called; protocols, enumerations and modules are not."""
+    if not inspect.isroutine(value) and not isinstance(value, type):
         return ""
-    try:
-        parameters = inspect.signature(value).parameters
-    except ValueError:
+    if (
+        inspect.isabstract(value)
+        or isinstance(value, EnumType)
+        or Protocol in getattr(value, "__bases__", ())
+    ):
         return ""
+    parameters = inspect.signature(value).parameters
     shown = ", ".join(str(p).split(":")[0].split("=")[0].strip() for p in parameters.values())
     return f"`{name}({shown})`\n\n"
 

@@ -110,7 +110,7 @@ def writer(
         with parquet.ParquetWriter(
             path,
             schema,
-            use_dictionary=repeating,  # type: ignore[arg-type]  # a list is documented
+            use_dictionary=repeating,
             column_encoding=split or None,
         ) as sink:
             yield sink.write_batch
