@@ -14,6 +14,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel, Mechanism
 from whereish.mechanisms.geometric import GeometricNoise, TruncatedGeometric, TwoSidedGeometric
 from whereish.privacy import ValueDistance
+from whereish.randomness import SeededRandomness
 from whereish.space.values import Values
 
 from laws import chi_square
@@ -128,6 +129,20 @@ def test_secure_noise_is_not_marked_and_differs():
     assert not first.reproducible
     assert (first.coordinates != second.coordinates).any()
     assert len(mechanism.report(np.empty((0, 1)))) == 0
+
+
+def test_a_seed_repeats_and_marks_and_other_generators_are_refused():
+    for mechanism, secret in [
+        (TruncatedGeometric(Values(1, 1000), 0.01), 500.0),
+        (TwoSidedGeometric(1, 0.01), -500.0),
+    ]:
+        first, second = (
+            mechanism.report(np.full(50, secret), rng=SeededRandomness(4)) for _ in range(2)
+        )
+        assert np.array_equal(first, second)
+        assert first.reproducible
+        with pytest.raises(InvalidInput, match="rng must be"):
+            mechanism.report([secret], rng=np.random.default_rng(0))
 
 
 def test_extreme_levels():

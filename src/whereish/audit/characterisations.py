@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 Places: TypeAlias = Sites | Points | ArrayLike | None
+_ROUNDING = 1e-9  # logarithms of doubles
 _SURE = 2.0**-60  # weight of the secret that the worst prior nearly excludes
 
 
@@ -84,9 +85,6 @@ class Attack:
     def succeeds(self) -> bool:
         """Whether more was learned than the metric allows (beyond rounding)."""
         return self.learned > self.allowed * (1 + _ROUNDING) + _ROUNDING
-
-
-_ROUNDING = 1e-9  # logarithms of doubles
 
 
 def hiding_attack(
