@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from whereish.audit.exact import _check_rows, _distances
+from whereish.audit.exact import check_rows, distances_of
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
 from whereish.privacy.metric import Metric
@@ -190,8 +190,8 @@ def _channel(
     weights: NDArray[Any] = (
         channel.matrix if isinstance(channel, HasChannel) else np.asarray(channel)
     )
-    _check_rows(weights)
-    d, _ = _distances(metric, len(weights), sites)
+    check_rows(weights)
+    d, _ = distances_of(metric, len(weights), sites)
     if d.shape != (len(weights), len(weights)):
         raise InvalidInput(
             f"distances must be between the {len(weights)} secrets of the channel; got {d.shape}"
