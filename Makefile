@@ -33,6 +33,7 @@ stress: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli.reference > docs/cli.md
+	$(BIN)/python -m whereish.interfaces.names > docs/api.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -24,7 +24,8 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
     """Open columns of a Parquet file, batch by batch."""
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
+    # Buffering ahead would hold whole row groups in memory.
+    with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
         schema = file.schema_arrow
         check_columns(path.name, schema.names, wanted.columns)
         crs = _crs(path.name, schema.metadata or {}, wanted.geometries)
