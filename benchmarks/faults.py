@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.pool import Pool
@@ -228,9 +229,10 @@ def can_mount() -> bool:
 
 
 def _mounts_work() -> bool:
-    probe = Path("/tmp/whereish-mount-probe")
-    probe.mkdir(exist_ok=True)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", probe], check=False)
+    probe = Path(tempfile.mkdtemp())
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", probe], check=False, capture_output=True
+    )
     if done.returncode == 0:
         subprocess.run(["umount", probe], check=True)
     probe.rmdir()

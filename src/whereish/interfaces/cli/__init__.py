@@ -19,6 +19,7 @@ from whereish.errors import WhereishError
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
+    "ledger": "whereish.interfaces.cli.ledger",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
 }
