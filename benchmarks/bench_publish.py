@@ -31,7 +31,7 @@ session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fa
     "spark.driver.memory", "2g").config("spark.log.level", "OFF").getOrCreate()
 plan = dict(lon="lon", lat="lat", epsilon="ln(4)/200 m", keep=["id", "time"])
 folder, rows = {folder!r}, {rows}
-small, large = (session.read.parquet("file://" + folder + "/" + n) for n in ("b.parquet", "a.parquet"))
+small, large = (session.read.parquet(f"file://{{folder}}/{{n}}.parquet") for n in "ba")
 spent = dict(copy=[], ours=[])
 for turn in range({turns} + 1):
     frame = large if turn else small  # the first turn starts workers and compiles
@@ -86,7 +86,9 @@ def spark(bars: Bars) -> None:
 def geoparquet(bars: Bars, rows: int = 300_000) -> None:
     generator = np.random.default_rng()
     lon, lat = generator.uniform(-180, 180, rows), generator.uniform(-80, 80, rows)
-    frame = gpd.GeoDataFrame({"id": np.arange(rows)}, geometry=gpd.points_from_xy(lon, lat, crs=4326))
+    frame = gpd.GeoDataFrame(
+        {"id": np.arange(rows)}, geometry=gpd.points_from_xy(lon, lat, crs=4326)
+    )
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in.parquet", Path(folder) / "out.parquet"
         frame.to_parquet(source)

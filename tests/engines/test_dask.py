@@ -67,7 +67,7 @@ def test_attempts_that_are_run_again(lazy, tmp_path, monkeypatch):
 
     def again(*arguments):
         parts = [original(*arguments) for _ in range(3)]
-        drawn.extend(pd.read_parquet(Path(arguments[-1]) / part.name) for part in parts)
+        drawn.extend(pd.read_parquet(Path(arguments[3]) / part.name) for part in parts)
         return parts[1]
 
     monkeypatch.setattr(engine, "_attempt", again)
