@@ -30,6 +30,7 @@ bench: $(READY)
 stress: $(READY)
 	@scripts/system-packages.sh
 	$(BIN)/python -m benchmarks.stress_publish
+	$(BIN)/python -m benchmarks.stress_spark
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli.reference > docs/cli.md

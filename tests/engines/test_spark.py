@@ -137,9 +137,10 @@ def test_a_hadoop_file_system(people, tmp_path, monkeypatch):
     ledger = wh.open_ledger(tmp_path / "l.db", cap="1/m")
     address = f"file://{tmp_path}/out"
     kernel = planned(PLAN)
-    with monkeypatch.context() as patch, pytest.raises(InvalidInput, match="rows changed"):
-        patch.setattr(hadoop, "_counts", lambda *_: {("0", 0.001): 99})
+    monkeypatch.setattr(hadoop, "_counts", lambda *_: {("0", 0.001): 99})
+    with pytest.raises(InvalidInput, match="rows changed"):
         hadoop.to_address(people, address, kernel, "who", ledger)
+    monkeypatch.undo()
     assert names(tmp_path) == ["l.db"]
     released = hadoop.to_address(people, address, kernel, "who", ledger)
     assert two_reports(released, released) == 0
