@@ -101,9 +101,7 @@ def fixed_rate(interval_s: float) -> None:
     for user, (places, seconds) in traces(interval_s).items():
         for each in (0.0005, 0.002, 0.008):
             total = Epsilon(each * len(places))
-            mechanism = PredictiveMechanism(
-                FixedRate(total, len(places), top_speed=TOP_SPEED)
-            )
+            mechanism = PredictiveMechanism(FixedRate(total, len(places), top_speed=TOP_SPEED))
             error, spent, *_ = compare(mechanism, places, seconds, seed=7)
             alone = GlobeLaplace(Epsilon(each)).mean_error.m
             print(
