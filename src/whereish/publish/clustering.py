@@ -107,7 +107,7 @@ def spread(distances: IntArray, count: int) -> IntArray:
 
 
 def _nearest(level: Level, centres: IntArray) -> NDArray[np.intp]:
-    return np.argmin(level.distances[:, centres], axis=1)
+    return np.asarray(np.argmin(level.distances[:, centres], axis=1))
 
 
 def _noisy_update(
@@ -132,7 +132,7 @@ def _noisy_update(
 def _snapped(level: Level, goal: NDArray[np.float64]) -> IntArray:
     """The place of the level nearest to each goal (in grid coordinates)."""
     apart = ((level.grid_m[None] - goal[:, None]) ** 2).sum(axis=2)
-    return np.argmin(apart, axis=1).astype(np.int64)
+    return np.asarray(np.argmin(apart, axis=1), dtype=np.int64)
 
 
 def _resettled(level: Level, centres: IntArray, crowd: IntArray) -> IntArray:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,7 +72,7 @@ class CommuteHistogram:
         """Names of the classes, such as 0-10 and 50+."""
         return tuple(
             f"{low:g}+" if math.isinf(high) else f"{low:g}-{high:g}"
-            for low, high in zip(self.edges_mi, self.edges_mi[1:], strict=False)
+            for low, high in pairwise(self.edges_mi)
         )
 
     def change(self, other: CommuteHistogram) -> float:
@@ -86,7 +87,7 @@ def commute_histogram(
 ) -> CommuteHistogram:
     """Distances home to work, counted in classes."""
     edges = tuple(float(edge) for edge in edges_mi)
-    if len(edges) < 2 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise InvalidInput("edges_mi must be at least two rising numbers of miles")
     start = checked_coordinates(homes, works.space)
     if len(start) != len(works):
