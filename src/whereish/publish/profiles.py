@@ -228,12 +228,6 @@ class PriLocation:
         source = "PriLocation as published; its proof does not cover the centre updates"
         return _guarantee(self.epsilon, Basis.ESTIMATED, source)
 
-    def selection(self, clustering: Clustering, cluster: int) -> ExponentialSelection:
-        """The selection in one cluster: weight exp(eps (HS - d) / (8 HS))."""
-        rate = Fraction(self.epsilon) / (8 * self.level.sensitivity)
-        members = clustering.members(cluster)
-        return ExponentialSelection(self.level.distances[:, members], rate)
-
     def publish(self, profiles: Profiles, *, rng: Randomness | None = None) -> ProfileRelease:
         """Cluster, perturb weights, select."""
         if profiles.level is not self.level:
@@ -249,19 +243,8 @@ class PriLocation:
             update=self.update,
             rng=source,
         )
-        found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        for cluster in range(len(clustering.centres)):
-            selection = self.selection(clustering, cluster)
-            members = clustering.members(cluster)
-            for low, table in _tables(profiles, members):
-                wanted = _noisy_counts(table.sum(axis=1), budget / 4, source)
-                order = _by_distance(self.level, members, int(clustering.centres[cluster]))
-                user, place = _resized(table[:, order], wanted)
-                chosen = members[selection.draw(members[order][place], rng=source)]
-                found.append((user + low, chosen))
-        user, site = (np.concatenate(column) for column in zip(*found, strict=True))
         return ProfileRelease(
-            Profiles.counted(self.level, profiles.users, user, site),
+            self._published(profiles, clustering, source),
             (
                 *((f"clustering, look {i + 1}", look) for i, look in enumerate(clustering.looks)),
                 ("cluster weights", budget / 4),
@@ -271,6 +254,21 @@ class PriLocation:
             source.reproducible,
             clustering,
         )
+
+    def _published(self, profiles: Profiles, clustering: Clustering, rng: Randomness) -> Profiles:
+        """Operations 2 and 3, for given clusters."""
+        found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        for cluster, centre in enumerate(clustering.centres):
+            members = clustering.members(cluster)
+            members = members[_by_distance(self.level, members, int(centre))]
+            rate = Fraction(self.epsilon) / (8 * self.level.sensitivity)
+            selection = ExponentialSelection(self.level.distances[:, members], rate)
+            for low, table in _tables(profiles, members):
+                wanted = _noisy_counts(table.sum(axis=1), Fraction(self.epsilon) / 4, rng)
+                user, place = _resized(table, wanted)
+                found.append((user + low, members[selection.draw(members[place], rng=rng)]))
+        user, site = (np.concatenate(column) for column in zip(*found, strict=True))
+        return Profiles.counted(self.level, profiles.users, user, site)
 
     def distance_error_bound(
         self, profiles: Profiles, clustering: Clustering, user: int, *, risk: float
