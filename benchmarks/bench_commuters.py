@@ -18,7 +18,7 @@ from whereish.space.box import Box
 from whereish.space.raster import Raster
 
 
-def main() -> None:
+def main() -> list[str]:
     raster = Raster.over(Box(0, 0, 120e3, 120e3), "2 km")
     x, y = raster.centres().T
     one, two = np.hypot(x - 50e3, y - 55e3), np.hypot(x - 85e3, y - 80e3)
@@ -36,6 +36,7 @@ def main() -> None:
             f"{epsilon:18s} {mechanism.mean_error.m:8.0f} m  {shares}"
             f"   {after.change(before):.4f} moved"
         )
+    return []
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ _HOMES = {
     "Epsilon": "units",
     "Euclidean": "privacy",
     "Finite": "privacy",
+    "FixedRate": "mechanisms.trace_budget",
+    "FixedUtility": "mechanisms.trace_budget",
     "Geodesic": "privacy",
     "GlobeLaplace": "mechanisms.globe_laplace",
     "GreatCircle": "privacy",
@@ -28,9 +30,14 @@ _HOMES = {
     "ManhattanLaplace": "mechanisms.manhattan_laplace",
     "Mechanism": "mechanisms.base",
     "Metric": "privacy",
+    "NaiveProfiles": "publish.profiles",
+    "PlaceLevel": "publish.hierarchy",
     "PlanarLaplace": "mechanisms.planar_laplace",
     "Plane": "space",
     "Points": "space",
+    "PredictiveMechanism": "mechanisms.predictive",
+    "PriLocation": "publish.profiles",
+    "Profiles": "publish.profiles",
     "Raster": "space",
     "SecureRandomness": "randomness",
     "SeededRandomness": "randomness",
@@ -41,6 +48,7 @@ _HOMES = {
     "corrected_epsilon": "mechanisms.planar_laplace",
     "perturb": "publish.report",
     "sanitize": "publish.sanitize",
+    "synthetic_commuters": "publish.commuters",
 }
 """The module of every public name, sorted; audit is a module itself.
 

@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 from whereish.errors import InvalidInput
 from whereish.privacy import Basis, Manhattan
 from whereish.publish.clustering import Clustering, noisy_integers, private_clusters, spread
-from whereish.publish.hierarchy import Level
+from whereish.publish.hierarchy import PlaceLevel
 from whereish.publish.profile_error import distance_error, transport_cost
 from whereish.publish.profiles import NaiveProfiles, PriLocation, Profiles, _resized
 from whereish.randomness import SeededRandomness
@@ -26,15 +26,17 @@ from whereish.space import Box, Plane, Points, Raster, Sites
 LINE = np.array([[0.0, 0.0], [1000.0, 0.0], [3000.0, 0.0]])
 
 
-def line_level() -> Level:
-    return Level.of_sites("line", Sites(Points(LINE, Plane.metres())), Box(-100, -100, 4000, 100))
+def line_level() -> PlaceLevel:
+    return PlaceLevel.of_sites(
+        "line", Sites(Points(LINE, Plane.metres())), Box(-100, -100, 4000, 100)
+    )
 
 
-def raster_level(side: int = 12) -> Level:
-    return Level.of_raster("grid", Raster(side, side, (500.0, 500.0)))
+def raster_level(side: int = 12) -> PlaceLevel:
+    return PlaceLevel.of_raster("grid", Raster(side, side, (500.0, 500.0)))
 
 
-def crowd(level: Level, users: int = 400, seed: int = 4) -> Profiles:
+def crowd(level: PlaceLevel, users: int = 400, seed: int = 4) -> Profiles:
     """Users around one corner of the region, each near a place of their own."""
     generator = np.random.default_rng(seed)
     box = level.region
@@ -48,11 +50,11 @@ def crowd(level: Level, users: int = 400, seed: int = 4) -> Profiles:
 
 
 def test_geohash_cells_have_their_usual_names():
-    level = Level.of_geohash("city", Box(-5.63, 42.59, -5.56, 42.61), 5)
+    level = PlaceLevel.of_geohash("city", Box(-5.63, 42.59, -5.56, 42.61), 5)
     assert "ezs42" in level.labels  # the textbook example: 42.6, -5.6
     place = level.locate([[-5.603, 42.605]])[0]
     assert level.labels[place] == "ezs42"
-    fine = Level.of_geohash("street", Box(10.4073, 57.6490, 10.4076, 57.6493), 9)
+    fine = PlaceLevel.of_geohash("street", Box(10.4073, 57.6490, 10.4076, 57.6493), 9)
     assert any(label.startswith("u4pruydq") for label in fine.labels)
 
 
@@ -69,14 +71,14 @@ def test_levels_refuse_what_they_do_not_cover():
         line_level().locate([[9321.0, 0.0]])
     assert "9321" not in str(caught.value)
     with pytest.raises(InvalidInput, match="between 2"):
-        Level.of_raster("one", Raster(1, 1))
+        PlaceLevel.of_raster("one", Raster(1, 1))
     with pytest.raises(InvalidInput, match="shorter length"):
-        Level.of_geohash("all", Box(-180, -80, 180, 80), 6)
+        PlaceLevel.of_geohash("all", Box(-180, -80, 180, 80), 6)
     with pytest.raises(InvalidInput, match="length"):
-        Level.of_geohash("all", Box(0, 0, 1, 1), 0)
+        PlaceLevel.of_geohash("all", Box(0, 0, 1, 1), 0)
     same = Points(np.zeros((2, 2)), Plane.metres())
     with pytest.raises(InvalidInput, match="all be one"):
-        Level.of_sites("same", Sites(same), Box(-1, -1, 1, 1))
+        PlaceLevel.of_sites("same", Sites(same), Box(-1, -1, 1, 1))
 
 
 def test_profiles_count_checkins():
@@ -353,7 +355,7 @@ def test_the_error_is_below_the_naive_baseline_on_real_checkins(eps, data_file, 
     places = np.column_stack([table["lon"].to_numpy(), table["lat"].to_numpy()])
     levels = ((Box(-74.27, 40.47, -73.69, 40.93), 5), (Box(-74.02, 40.70, -73.93, 40.80), 6))
     for box, length in levels:
-        level = Level.of_geohash("level", box, length)
+        level = PlaceLevel.of_geohash("level", box, length)
         inside = box.contains(places)
         profiles, _ = Profiles.from_checkins(
             level, table["user"].to_numpy()[inside], places[inside]

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.manhattan_laplace import Laplace1D
-from whereish.publish.hierarchy import Level
+from whereish.publish.hierarchy import PlaceLevel
 from whereish.randomness import Randomness
 from whereish.units import Epsilon, Length
 
@@ -69,7 +69,7 @@ class Clustering:
 
 
 def private_clusters(
-    level: Level,
+    level: PlaceLevel,
     weights: IntArray,
     *,
     clusters: int,
@@ -106,12 +106,12 @@ def spread(distances: IntArray, count: int) -> IntArray:
     return np.array(chosen, dtype=np.int64)
 
 
-def _nearest(level: Level, centres: IntArray) -> NDArray[np.intp]:
+def _nearest(level: PlaceLevel, centres: IntArray) -> NDArray[np.intp]:
     return np.asarray(np.argmin(level.distances[:, centres], axis=1))
 
 
 def _noisy_update(
-    level: Level, weights: IntArray, centres: IntArray, look: Fraction, rng: Randomness
+    level: PlaceLevel, weights: IntArray, centres: IntArray, look: Fraction, rng: Randomness
 ) -> IntArray:
     """One private iteration of Lloyd's algorithm, spending `look`."""
     grid = level.grid_m
@@ -129,13 +129,13 @@ def _noisy_update(
     return _resettled(level, _snapped(level, goal), crowd)
 
 
-def _snapped(level: Level, goal: NDArray[np.float64]) -> IntArray:
+def _snapped(level: PlaceLevel, goal: NDArray[np.float64]) -> IntArray:
     """The place of the level nearest to each goal (in grid coordinates)."""
     apart = ((level.grid_m[None] - goal[:, None]) ** 2).sum(axis=2)
     return np.asarray(np.argmin(apart, axis=1), dtype=np.int64)
 
 
-def _resettled(level: Level, centres: IntArray, crowd: IntArray) -> IntArray:
+def _resettled(level: PlaceLevel, centres: IntArray, crowd: IntArray) -> IntArray:
     """Send centres that stand alone, or double, to where the noisy crowd is.
 
     The most crowded cluster is halved: the idle centre takes the place of that cluster
@@ -163,7 +163,7 @@ def _resettled(level: Level, centres: IntArray, crowd: IntArray) -> IntArray:
 
 
 def _least_noisy_objective(
-    level: Level,
+    level: PlaceLevel,
     weights: IntArray,
     centres: IntArray,
     iterations: int,
@@ -181,7 +181,7 @@ def _least_noisy_objective(
     return best
 
 
-def _means(level: Level, weights: IntArray, centres: IntArray) -> IntArray:
+def _means(level: PlaceLevel, weights: IntArray, centres: IntArray) -> IntArray:
     cluster = _nearest(level, centres)
     goal = level.grid_m[centres].astype(np.float64)
     for index in range(len(centres)):

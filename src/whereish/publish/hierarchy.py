@@ -23,14 +23,14 @@ from whereish.space.raster import Raster
 from whereish.space.sites import Sites
 from whereish.space.sphere import RADIUS_M, Sphere
 
-__all__ = ["Level"]
+__all__ = ["PlaceLevel"]
 
 _MOST_SITES = 8192
 _BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz"
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class PlaceLevel:
     """The public places of one level, with their distances in whole metres.
 
     `grid_m` are the places on a flat map, also in whole metres.
@@ -64,18 +64,18 @@ class Level:
             raise InvalidInput("the places of a level must not all be one")
 
     @classmethod
-    def of_sites(cls, name: str, sites: Sites, region: Box) -> Level:
+    def of_sites(cls, name: str, sites: Sites, region: Box) -> PlaceLevel:
         """Named places; everything in `region` belongs to the nearest."""
         return cls(name, sites, region, tuple(str(i) for i in range(len(sites))))
 
     @classmethod
-    def of_raster(cls, name: str, raster: Raster) -> Level:
+    def of_raster(cls, name: str, raster: Raster) -> PlaceLevel:
         """The cells of a raster."""
         labels = tuple(f"{i // raster.columns},{i % raster.columns}" for i in range(len(raster)))
         return cls(name, raster.sites(), raster.box, labels)
 
     @classmethod
-    def of_geohash(cls, name: str, region: Box, length: int) -> Level:
+    def of_geohash(cls, name: str, region: Box, length: int) -> PlaceLevel:
         """The geohash cells of this `length` that meet a box of degrees."""
         if not isinstance(length, int) or not 1 <= length <= 9:
             raise InvalidInput(f"length must be a whole number from 1 to 9; got {length!r}")

@@ -63,7 +63,7 @@ from whereish.mechanisms.selection import ExponentialSelection
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Manhattan
 from whereish.publish.clustering import Clustering, Update, noisy_integers, private_clusters
-from whereish.publish.hierarchy import Level
+from whereish.publish.hierarchy import PlaceLevel
 from whereish.randomness import Randomness, secure
 from whereish.space.points import Points
 from whereish.units import LARGEST_EPSILON, SMALLEST_EPSILON
@@ -77,7 +77,7 @@ _USERS_AT_ONCE = 256
 class Profiles:
     """Counts of check-ins: `weight` of them by `user` (0..users-1) at place `site`."""
 
-    level: Level
+    level: PlaceLevel
     users: int
     user: NDArray[np.int64] = field(repr=False)
     site: NDArray[np.int64] = field(repr=False)
@@ -85,7 +85,7 @@ class Profiles:
 
     @classmethod
     def from_checkins(
-        cls, level: Level, users: ArrayLike, places: Points | ArrayLike
+        cls, level: PlaceLevel, users: ArrayLike, places: Points | ArrayLike
     ) -> tuple[Profiles, NDArray[np.int64]]:
         """Profiles of check-ins, and the user ids in the order of the profiles."""
         ids = np.asarray(users)
@@ -100,7 +100,7 @@ class Profiles:
 
     @classmethod
     def counted(
-        cls, level: Level, users: int, user: ArrayLike, site: ArrayLike, weight: ArrayLike = 1
+        cls, level: PlaceLevel, users: int, user: ArrayLike, site: ArrayLike, weight: ArrayLike = 1
     ) -> Profiles:
         """Gather equal (user, site) pairs and drop empty ones."""
         pair = np.asarray(user, np.int64) * len(level) + np.asarray(site, np.int64)
@@ -165,7 +165,7 @@ class NaiveProfiles:
     Released are whole numbers, negative ones as zero.
     """
 
-    level: Level
+    level: PlaceLevel
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -207,7 +207,7 @@ class PriLocation:
         Where centres move: "proven" or "published", see the module's text.
     """
 
-    level: Level
+    level: PlaceLevel
     epsilon: float
     clusters: int = 16
     iterations: int = 4
@@ -307,7 +307,7 @@ def _tables(
         yield low, profiles.table(low, high)[:, members]
 
 
-def _by_distance(level: Level, members: NDArray[np.intp], centre: int) -> NDArray[np.intp]:
+def _by_distance(level: PlaceLevel, members: NDArray[np.intp], centre: int) -> NDArray[np.intp]:
     """The places of a cluster, nearest to the centre first; ties in the level's order."""
     return np.argsort(level.distances[centre, members], kind="stable")
 
