@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.rounded import LazyUniform
-from whereish.mechanisms.selection import ExponentialSelection, uniform_below
+from whereish.mechanisms.selection import ExponentialSelection
 from whereish.randomness import SeededRandomness
 
 
@@ -93,16 +93,6 @@ def test_the_coin_is_decided_in_balls_where_doubles_cannot_tell():
     assert fast.tolist() == exact
 
 
-def test_uniform_numbers_are_unbiased(rng):
-    draws = uniform_below(7, 140_000, rng)
-    assert chisquare(np.bincount(draws, minlength=7)).pvalue > 1e-6
-    assert (uniform_below(1, 5, rng) == 0).all()
-    # 2^64 = 2 mod 7: the last two words would favour 0 and 1, and are thrown away.
-    source = Words(2**64 - 1, 2**64 - 2, 10)
-    assert uniform_below(7, 3, source)[2] == 3
-    assert source.drawn >= 5
-
-
 @pytest.mark.parametrize(
     ("costs", "rate"),
     [
@@ -124,5 +114,3 @@ def test_bad_rows_are_refused():
         with pytest.raises(InvalidInput):
             selection.draw(rows)
     assert len(selection.draw([])) == 0
-    with pytest.raises(InvalidInput):
-        uniform_below(0, 1, SeededRandomness(1))

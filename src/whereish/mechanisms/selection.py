@@ -25,10 +25,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.rounded import _ARB, LazyUniform
+from whereish.mechanisms.thresholds import uniform_below
 from whereish.randomness import Randomness, secure
 from whereish.space.points import FloatArray
 
-__all__ = ["ExponentialSelection", "uniform_below"]
+__all__ = ["ExponentialSelection"]
 
 _WORD: Final = 2.0**64
 _SLACK: Final = 2.0**-48
@@ -77,7 +78,7 @@ class ExponentialSelection:
         chosen = np.empty(len(rows), np.intp)
         pending = np.arange(len(rows))
         while pending.size:
-            candidates = uniform_below(self.costs.shape[1], len(pending), source)
+            candidates = uniform_below(np.full(len(pending), self.costs.shape[1]), source)
             kept = self._coins(self.costs[rows[pending], candidates], source)
             chosen[pending[kept]] = candidates[kept]
             pending = pending[~kept]
@@ -111,15 +112,3 @@ class ExponentialSelection:
                 if margin < 0:
                     return False
             uniform = uniform.extended(rng)
-
-
-def uniform_below(bound: int, count: int, rng: Randomness) -> NDArray[np.intp]:
-    """`count` independent whole numbers, each uniform on 0..bound-1 without bias."""
-    if not 1 <= bound <= 2**32:
-        raise InvalidInput(f"bound must be between 1 and 2^32; got {bound}")
-    whole = 2**64 - 2**64 % bound  # the first multiple of bound that words may not reach
-    words = rng.words(count)
-    if whole < 2**64:
-        while (biased := words >= np.uint64(whole)).any():
-            words[biased] = rng.words(int(biased.sum()))
-    return np.asarray(words % np.uint64(bound), dtype=np.intp)
