@@ -27,9 +27,9 @@ and another run on the same trace may spend more.  It becomes d-privacy in the u
 sense, s * d_inf for all sets of transcripts, if s(r) <= s for *every* r: the paper's
 theorem for a bounded budget manager.  ``total`` makes ours bounded, since a step is
 taken only when its worst cost still fits; that s is :attr:`TraceRelease.bound`, and
-what was spent is :attr:`TraceRelease.guarantee`.  d_inf asks all places to be near
-their alternatives at once; a change of one place x_i alone is told by s_i(r) only,
-which is why a person who stays at home for a night is charged for the whole night.
+what was spent is :attr:`TraceRelease.guarantee`.  A change of one place
+x_i alone is told by s_i(r) only; but somebody who stays at one place for a night is
+protected there at what the whole night spends.
 """
 
 from __future__ import annotations
