@@ -22,6 +22,7 @@ COMMANDS = {
     "ledger": "whereish.interfaces.cli.ledger",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
+    "trace": "whereish.interfaces.cli.trace",
 }
 """Command names and the modules whose ``command`` they are."""
 
