@@ -386,3 +386,15 @@ def test_200_damaged_files(tmp_path, damage, caplog, capfd):
 
 def total(ledger) -> int:
     return sum(e.times for i in range(10) for e in ledger.statement(f"p{i}").entries)
+
+
+def test_two_geometries_are_both_described(tmp_path):
+    frame = geo_people().assign(work=lambda f: f.geometry.translate(0.1, 0.05))
+    frame.to_parquet(tmp_path / "in.parquet")
+    plan = {"locations": ["geometry", "work"], "epsilon": EPS}
+    wh.sanitize(tmp_path / "in.parquet", tmp_path / "out.parquet", **plan)
+    released = gpd.read_parquet(tmp_path / "out.parquet")
+    assert released["work"].crs == released.crs == "EPSG:4326"
+    assert released.geometry.name == "geometry"
+    wh.sanitize(tmp_path / "in.parquet", tmp_path / "out.gpkg", **plan)
+    assert {"work_lon", "work_lat"} <= set(gpd.read_file(tmp_path / "out.gpkg").columns)

@@ -84,9 +84,8 @@ def drawn(
             yield kernel(batch, schema, rng)
 
     name = f"part-{partition:05d}-{uuid.uuid4().hex}.parquet"
-    geometry = kernel.geometry()
     statement = kernel.statement(reproducible=rng.reproducible)
-    writing = Writing(schema, statement, None if geometry is None else geometry.name)
+    writing = Writing(schema, statement, kernel.geometries)
     try:
         write_table(Path(folder) / name, writing, reports())
     except pa.ArrowException:

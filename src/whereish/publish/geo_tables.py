@@ -92,7 +92,7 @@ def _layer(path: Path, asked: str | None, pyogrio: Any) -> str:
 def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
     """Write one layer of points with the statement in its metadata."""
     pyogrio = _pyogrio()
-    assert writing.geometry is not None
+    (geometry,) = writing.geometries
     said = json.dumps(writing.statement)
     options: dict[str, Any] = {}
     if path.suffix == ".gpkg":
@@ -112,7 +112,7 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
             path,
             driver=_DRIVERS[path.suffix],
             layer="reports",
-            geometry_name=writing.geometry,
+            geometry_name=geometry,
             geometry_type="Point",
             crs=writing.crs or "EPSG:4326",
             **options,

@@ -33,8 +33,8 @@ _HEAD = (
 
 def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
     """Write waypoints."""
-    assert writing.geometry is not None
-    kept = [name for name in writing.schema.names if name != writing.geometry]
+    (geometry,) = writing.geometries
+    kept = [name for name in writing.schema.names if name != geometry]
     strange = [name for name in kept if name not in CHILDREN]
     if strange:
         raise InvalidInput(
@@ -45,7 +45,7 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
     with path.open("w", encoding="utf-8") as file:
         file.write(_HEAD.format(escape(json.dumps(writing.statement))))
         for batch in batches:
-            places = points_from_wkb(batch.column(writing.geometry), writing.geometry).tolist()
+            places = points_from_wkb(batch.column(geometry), geometry).tolist()
             values = zip(*(batch.column(name).to_pylist() for name in kept), strict=True)
             rows = list(values) if kept else [()] * len(places)
             for (lon, lat), row in zip(places, rows, strict=True):

@@ -174,9 +174,10 @@ class BatchSanitizer:
         """The same plan, with reports in other columns."""
         return replace(self, outputs=tuple(outputs))
 
-    def geometry(self) -> GeometryColumn | None:
-        """The first geometry column among those that leave."""
-        return next((at for at in self.outputs if isinstance(at, GeometryColumn)), None)
+    @property
+    def geometries(self) -> tuple[str, ...]:
+        """The geometry columns among those that leave."""
+        return tuple(at.name for at in self.outputs if isinstance(at, GeometryColumn))
 
     def statement(self, *, reproducible: bool) -> dict[str, Any]:
         """What is said of the release, in it or beside it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +50,13 @@ def _crs(name: str, metadata: dict[bytes, bytes], geometries: Any) -> str | None
     return systems[0]
 
 
-def geo_metadata(geometry: str, crs: str | None) -> bytes:
-    """GeoParquet's description of one column of WKB points, without an extent."""
+def geo_metadata(geometries: Sequence[str], crs: str | None) -> bytes:
+    """GeoParquet's description of columns of WKB points, without an extent."""
     column: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
     if crs is not None:
         column["crs"] = json.loads(crs)
-    described = {"version": "1.1.0", "primary_column": geometry, "columns": {geometry: column}}
+    columns = dict.fromkeys(geometries, column)
+    described = {"version": "1.1.0", "primary_column": geometries[0], "columns": columns}
     return json.dumps(described).encode()
 
 
@@ -64,12 +65,12 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
     from pyarrow import parquet
 
     metadata: dict[bytes | str, bytes | str] = {b"whereish": json.dumps(writing.statement).encode()}
-    if writing.geometry is not None:
-        metadata[b"geo"] = geo_metadata(writing.geometry, writing.crs)
+    if writing.geometries:
+        metadata[b"geo"] = geo_metadata(writing.geometries, writing.crs)
     schema = writing.schema.with_metadata(metadata)
     # Reports rarely repeat, so a dictionary of them only costs time.
     floats = [f.name for f in schema if pa.types.is_floating(f.type)]
-    repeating = [f.name for f in schema if f.name not in (*floats, writing.geometry)]
+    repeating = [f.name for f in schema if f.name not in (*floats, *writing.geometries)]
     split = dict.fromkeys(floats, "BYTE_STREAM_SPLIT")
     with parquet.ParquetWriter(
         path,

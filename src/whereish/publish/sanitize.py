@@ -202,7 +202,7 @@ class FileJob:
             raise InvalidInput("the output must be another file than the input")
         files = _files(self.source)
         first = planned(self.plan, geometry=_default_geometry(files[0]))
-        request = self._request(first)
+        request = self._request(first, files)
         try:
             with staging(self.output) as place:
                 rows = _resumed(place, request, ledger)
@@ -228,13 +228,11 @@ class FileJob:
     def _release(self, kernel: BatchSanitizer, rows: int, *, resumed: bool) -> Release:
         return Release(self.output, rows, kernel.guarantee, self.rng.reproducible, resumed)
 
-    def _request(self, kernel: BatchSanitizer) -> str:
+    def _request(self, kernel: BatchSanitizer, files: Sequence[Path]) -> str:
         """What was asked, so that a resumed job is known for the same."""
-        stat = self.source.stat()
+        stats = [(str(path.resolve()), path.stat()) for path in files]
         said = [
-            str(self.source.resolve()),
-            stat.st_size,
-            stat.st_mtime_ns,
+            [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
             kernel.statement(reproducible=self.rng.reproducible),
             [kernel.columns, str(kernel.bbox), self.subject, self.layer],
         ]
@@ -267,15 +265,12 @@ class FileJob:
         columns = tuple(dict.fromkeys((*kernel.columns, *extra)))
         statement = kernel.statement(reproducible=self.rng.reproducible)
         with open_table(source, Wanted(columns, kernel.numbers, geometries, self.layer)) as table:
-            geometry = kernel.geometry()
-            name = None if geometry is None else geometry.name
             schema = kernel.schema(table.schema)
             tally = None if self.subject is None else Tally(kernel, self.subject, counts)
             stream = _Stream(kernel, schema, self.rng, tally, self.progress, table.rows)
             with _told_of_output(target):
-                write_table(
-                    target, Writing(schema, statement, name, table.crs), stream(table.batches)
-                )
+                writing = Writing(schema, statement, kernel.geometries, table.crs)
+                write_table(target, writing, stream(table.batches))
             if stream.rows == 0:
                 raise InvalidInput(f"the input {source.name} has no rows, so nothing is written")
         if not carries_statement(target.suffix):

@@ -18,7 +18,6 @@ Until 4 nothing is visible; so what is visible has been charged.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -75,6 +74,12 @@ def staging(output: Path) -> Iterator[Staging]:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Create and lock a folder; the lock dies with the process."""
+    try:
+        import fcntl
+    except ImportError:
+        raise InvalidInput(
+            "files can be released only on a system with POSIX locks: sanitise a frame instead"
+        ) from None
     while True:
         try:
             folder.mkdir(exist_ok=True)

@@ -61,11 +61,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Writing:
-    """What is written: its schema, its geometry column, and the statement that it carries."""
+    """What is written: its schema, the statement that it carries, its geometry columns."""
 
     schema: pa.Schema
     statement: Mapping[str, Any]
-    geometry: str | None = None
+    geometries: tuple[str, ...] = ()
     crs: str | None = None
 
 
