@@ -1,0 +1,1 @@
+"""How numbers are found: optimisation and shortest paths on plain arrays."""
