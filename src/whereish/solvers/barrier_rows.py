@@ -20,7 +20,6 @@ __all__ = [
     "Rows",
     "assemble_normal_matrix",
     "feasible_multipliers",
-    "largest_violation_rate",
     "near_active_pairs",
     "pull_back",
     "slacks",
@@ -88,7 +87,9 @@ class RowLists:
 
     def missing(self, output: int, keys: Ints) -> Ints:
         """Those of `keys` that the output does not have yet."""
-        return np.setdiff1d(keys, self.keys[output])
+        present = self.keys[output]
+        place = np.minimum(np.searchsorted(present, keys), present.size - 1)
+        return np.asarray(keys[present[place] != keys])
 
     def add(self, output: int, new: Ints) -> NDArray[np.intp]:
         """Take in keys that are missing; returns the order that sorts old + new."""
@@ -165,22 +166,6 @@ def assemble_normal_matrix(
         out[i, i] += factor[row] * aw
         out[i, j] -= aw
         out[j, i] -= aw
-
-
-@kernel
-def largest_violation_rate(k: Floats, dk: Floats, closeness: Floats) -> float:
-    """max over ALL triples of -ds/s: the inverse of the longest feasible step along dk."""
-    worst = 0.0
-    outputs, n = k.shape
-    for z in range(outputs):
-        for j in range(n):
-            kj, dj = k[z, j], dk[z, j]
-            for i in range(n):
-                slack = kj - closeness[j, i] * k[z, i]
-                change = dj - closeness[j, i] * dk[z, i]
-                if -change > worst * slack and i != j:
-                    worst = -change / slack if slack > 0 else np.inf
-    return worst
 
 
 @kernel

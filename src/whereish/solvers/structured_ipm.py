@@ -10,12 +10,12 @@ Its dual has y >= 0 for the rows and mu for the sums: c_z - mu - G_z' y_z = 0.
 The Newton system splits by output: H_z = G_z' diag(y/s) G_z is n x n, and the
 sums couple the outputs only through S = sum_z H_z^{-1}.
 
-Rows that are far from equality carry no barrier term.  Steps are nevertheless
-cut so that every iterate stays strictly feasible for all n^2 rows of every
-output: the primal iterate is at all times a private channel, and its cost an
-upper bound.  For any y >= 0 the Lagrangian gives the lower bound
+Rows that are far from equality carry no barrier term; they enter when they come
+near or are violated, so the slacks s are variables of their own, which agree
+with G k in the limit.  For any y >= 0 the Lagrangian gives the lower bound
 sum_x min_z (c_z - G_z' y_z)_x for the outputs at hand; `pricing` extends it to
-the outputs that are absent.
+the outputs that are absent, and `repair` turns the columns into a channel that
+is private on all rows, whose cost is the upper bound.
 
 Predictor-corrector after Mehrotra (1992) with Gondzio's (1996) multiple
 centrality corrections.
@@ -30,14 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from whereish.compiled import kernel
 from whereish.errors import SolverError
 from whereish.solvers.barrier_rows import (
     RowLists,
     Rows,
     assemble_normal_matrix,
     feasible_multipliers,
-    largest_violation_rate,
     near_active_pairs,
 )
 
@@ -46,13 +44,15 @@ __all__ = ["Candidate", "Direction", "InteriorPoint", "Measure", "cholesky_facto
 Floats = NDArray[np.float64]
 NewtonSolve = Callable[[Floats], tuple[Floats, Floats]]
 _LARGEST_REGULARISATION = 1e-4
+_ENTRY_SLACK = 0.05  # slack of a violated row on entry, relative to its target's entry
+_LARGEST_SHARE = 0.02  # part of a target's multipliers that one new row may take
 
 
 @dataclass(frozen=True)
 class Measure:
     """Where an iterate stands: its cost, its dual bound and its complementarity."""
 
-    upper: float
+    cost: float
     lower: float
     complementarity: float
     pulled: Floats
@@ -63,7 +63,7 @@ class Measure:
     @property
     def relative_complementarity(self) -> float:
         """Complementarity over cost: the gap that the central path would leave."""
-        return self.complementarity / self.upper
+        return self.complementarity / self.cost
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class Direction:
 
     dk: Floats
     dmu: Floats
+    ds: Floats
     dy: Floats
     primal: float
     dual: float
@@ -80,18 +81,17 @@ class Direction:
 def cholesky_factor(matrix: Floats) -> Floats:
     """Upper Cholesky factor of a nearly singular positive matrix, regularised as little as works.
 
-    `matrix` is Fortran-ordered and is overwritten.
+    `matrix` is Fortran-ordered and symmetric; its upper half is overwritten.
     """
     diagonal = matrix.diagonal().copy()
     index = np.arange(diagonal.size)
     regularisation = 1e-15
-    saved = matrix.copy(order="F")
     while regularisation <= _LARGEST_REGULARISATION:
         matrix[index, index] = diagonal * (1.0 + regularisation)
         factor, info = lapack.dpotrf(matrix, lower=0, overwrite_a=1, clean=0)
         if info == 0:
             return np.asarray(factor)
-        matrix[:] = saved
+        matrix[:] = np.tril(matrix, -1) + np.tril(matrix, -1).T
         regularisation *= 100.0
     raise SolverError("the interior point met a matrix that has no Cholesky factor")
 
@@ -104,6 +104,7 @@ def corrected_direction(
     solve: NewtonSolve,
     dual_residual: Floats,
     corrections: int,
+    row_residual: Floats | None = None,
 ) -> Direction:
     """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's.
 
@@ -114,15 +115,19 @@ def corrected_direction(
     complementarity = float(product.sum())
 
     def along(target: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        dk, dmu = solve(rows.pull(target / slack, n) - dual_residual)
-        ds = rows.slack(dk)
+        if row_residual is None:
+            dk, dmu = solve(rows.pull(target / slack, n) - dual_residual)
+            ds = rows.slack(dk)
+        else:
+            dk, dmu = solve(rows.pull((target - y * row_residual) / slack, n) - dual_residual)
+            ds = rows.slack(dk) + row_residual
         return dk, dmu, ds, (target - y * ds) / slack
 
     def direction(parts: tuple[Floats, Floats, Floats, Floats]) -> Direction:
         dk, dmu, ds, dy = parts
         primal = 1.0 / max(1.0, float(np.max(-ds / slack)))
         dual = 1.0 / max(1.0, float(np.max(-dy / y)))
-        return Direction(dk, dmu, dy, primal, dual)
+        return Direction(dk, dmu, ds, dy, primal, dual)
 
     parts = along(-product)
     predicted = direction(parts)
@@ -168,7 +173,11 @@ class InteriorPoint:
     outputs : (m,) array
         The outputs at hand, sorted.
     k : (m, n) array
-        Columns of the channel: strictly private, and summing to one over outputs.
+        Columns of the channel, summing to one over outputs; private in the limit.
+    s, y : arrays
+        Slack and multiplier of every row in the barrier, positive.
+    mu : (n,) array
+        Multipliers of the row sums.
     """
 
     def __init__(self, cost: Floats, lists: RowLists, outputs: NDArray[np.intp]) -> None:
@@ -178,6 +187,7 @@ class InteriorPoint:
         self.n = cost.shape[1]
         self._take(outputs)
         self.k = np.full((outputs.size, self.n), 1.0 / outputs.size)
+        self.s = self.rows.slack(self.k)
         self.y, self.mu = self._feasible_duals()
 
     def _take(self, outputs: NDArray[np.intp]) -> None:
@@ -201,34 +211,30 @@ class InteriorPoint:
         return Measure(
             float((self.cost * self.k).sum()),
             float(duals.sum()),
-            float(self.rows.slack(self.k) @ self.y),
+            float(self.s @ self.y),
             pulled,
             duals,
         )
 
-    def step(self, at: Measure, *, corrections: int = 3) -> bool:
-        """Move along the corrected direction; True if a row outside the barrier cut the step."""
-        slack = self.rows.slack(self.k)
-        solve = self._newton(self.y / slack)
+    def step(self, at: Measure, *, corrections: int = 3) -> None:
+        """Move along the corrected direction, as far as s and y stay positive."""
+        solve = self._newton(self.y / self.s)
         direction = corrected_direction(
             self.rows,
-            slack,
+            self.s,
             self.y,
             solve=solve,
             dual_residual=self.cost - self.mu - at.pulled,
             corrections=corrections,
+            row_residual=self.rows.slack(self.k) - self.s,
         )
         relative = at.relative_complementarity
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
         primal, dual = share * direction.primal, share * direction.dual
-        rate = largest_violation_rate(self.k, direction.dk, self.closeness)
-        cut = rate * primal > 1.5
-        if rate * primal > 0.98:
-            primal = min(primal, 0.9 / rate)
         self.k = self.k + primal * direction.dk
+        self.s = self.s + primal * direction.ds
         self.y = self.y + dual * direction.dy
         self.mu = self.mu + dual * direction.dmu
-        return cut
 
     def _newton(self, weight: Floats) -> NewtonSolve:
         """Factor every H_z and the Schur complement S = sum_z H_z^{-1}."""
@@ -266,77 +272,69 @@ class InteriorPoint:
 
         return solve
 
-    def admit_rows(self, *, within: float, most: int) -> None:
+    def admit_rows(self, at: Measure, *, within: float, most: int) -> None:
         """Give a barrier term to rows with a_ij k_i > (1 - within) k_j.
 
-        New multipliers start small, so that neither the dual residual nor the
-        complementarity jumps.
+        A violated row enters with a small positive slack, which later steps
+        reconcile with k.  Its multiplier is taken from the other rows of the same
+        target and kept small, so that the duals stay nearly feasible and the
+        lower bound does not fall.
         """
         keys, begin = near_active_pairs(self.k, self.closeness, within, most)
-        barrier = float(self.rows.slack(self.k) @ self.y) / self.rows.count
-        inflow = np.zeros((self.outputs.size, self.n))
-        owner = np.repeat(np.arange(self.outputs.size), np.diff(self.rows.start))
-        np.add.at(inflow, (owner, self.rows.target), self.y)
+        barrier = at.complementarity / self.rows.count
+        cap = min(_LARGEST_SHARE, at.relative_complementarity)
+        s: list[Floats] = []
         y: list[Floats] = []
-        grown = False
         for z, output in enumerate(self.outputs):
-            old = self.y[self.rows.start[z] : self.rows.start[z + 1]]
+            part = slice(self.rows.start[z], self.rows.start[z + 1])
+            s.append(self.s[part])
+            y.append(self.y[part])
             new = self.lists.missing(output, keys[begin[z] : begin[z + 1]])
-            if new.size:
-                grown = True
-                i, j = np.divmod(new, self.n)
-                slack = self.k[z, j] - self.closeness[i, j] * self.k[z, i]
-                fresh = np.minimum(0.1 * barrier / slack, 0.02 * inflow[z, j])
-                old = np.concatenate([old, fresh])[self.lists.add(output, new)]
-            y.append(old)
-        if grown:
-            self.y = np.concatenate(y)
+            if new.size == 0:
+                continue
+            i, j = np.divmod(new, self.n)
+            slack = self.k[z, j] - self.closeness[i, j] * self.k[z, i]
+            slack = np.maximum(slack, _ENTRY_SLACK * np.abs(self.k[z, j]))
+            target = self.rows.target[part]
+            inflow = np.bincount(target, y[z], minlength=self.n)
+            fresh = np.minimum(0.1 * barrier / slack, cap * inflow[j])
+            taken = np.bincount(j, fresh, minlength=self.n) / inflow
+            order = self.lists.add(output, new)
+            s[z] = np.concatenate([s[z], slack])[order]
+            y[z] = np.concatenate([y[z] * (1.0 - taken[target]), fresh])[order]
+        self.s, self.y = np.concatenate(s), np.concatenate(y)
+        if self.s.size > self.rows.count:
             self.rows = self.lists.rows(self.outputs)
 
-    def exchange(self, candidates: Sequence[Candidate], keep: NDArray[np.bool_]) -> None:
-        """Take in priced outputs and let go of idle ones, staying strictly feasible."""
-        barrier = float(self.rows.slack(self.k) @ self.y) / self.rows.count
-        share = min(1e-2, max(1e-4, barrier * self.rows.count / float((self.cost * self.k).sum())))
-        columns = {int(z): self.k[q] for q, z in enumerate(self.outputs) if keep[q]}
+    def exchange(
+        self, at: Measure, candidates: Sequence[Candidate], keep: NDArray[np.bool_]
+    ) -> None:
+        """Take in priced outputs and let go of idle ones."""
+        barrier = at.complementarity / self.rows.count
+        share = 0.1 * at.relative_complementarity / max(1, len(candidates))
+        share = min(1e-2, max(1e-5, share))
+        columns = {int(z): self.k[q].copy() for q, z in enumerate(self.outputs) if keep[q]}
         multipliers: dict[int, Floats] = {
             int(z): self.y[self.rows.start[q] : self.rows.start[q + 1]]
             for q, z in enumerate(self.outputs)
             if keep[q]
         }
+        # A column that leaves goes to the output that serves it best: sums stay private.
+        kept = self.outputs[keep]
+        for column in self.k[~keep]:
+            columns[int(kept[(self.cost[keep] @ column).argmin()])] += column
         for candidate in candidates:
             columns[candidate.output] = share * candidate.column / candidate.column.max()
             multipliers[candidate.output] = candidate.y
         self._take(np.array(sorted(columns)))
-        k = np.array([columns[int(z)] for z in self.outputs])
-        k *= min(1.0, 0.999 / float(k.sum(axis=0).max()))
-        k += (1.0 - k.sum(axis=0)) / self.outputs.size
-        self.k = self._interior(k)
-        floor = 1e-3 * barrier / self.rows.slack(self.k)
+        self.k = np.array([columns[int(z)] for z in self.outputs])
+        owner = np.repeat(np.arange(self.outputs.size), np.diff(self.rows.start))
+        least = _ENTRY_SLACK * np.abs(self.k[owner, self.rows.target])
+        self.s = np.maximum(self.rows.slack(self.k), least)
+        central = barrier / self.s
         y = []
         for z, output in enumerate(self.outputs):
             begin, end = self.rows.start[z], self.rows.start[z + 1]
             old = multipliers[int(output)]
-            y.append(old if old.size == end - begin else 1e3 * floor[begin:end])
-        self.y = np.maximum(np.concatenate(y), floor)
-
-    def _interior(self, k: Floats) -> Floats:
-        """`k` mixed with the flat channel just enough to be strictly private."""
-        flat = 1.0 / k.shape[0]
-        mix = 0.0
-        while mix < 1.0:
-            mixed = (1.0 - mix) * k + mix * flat
-            if _strictly_private(mixed, self.closeness):
-                return mixed
-            mix = max(2.0 * mix, 1e-4)
-        raise SolverError("no strictly private channel could be formed from the priced outputs")
-
-
-@kernel
-def _strictly_private(k: Floats, closeness: Floats) -> bool:
-    outputs, n = k.shape
-    for z in range(outputs):
-        for j in range(n):
-            for i in range(n):
-                if i != j and k[z, j] <= closeness[j, i] * k[z, i]:
-                    return False
-    return True
+            y.append(old if old.size == end - begin else central[begin:end])
+        self.y = np.maximum(np.concatenate(y), 1e-3 * central)
