@@ -1,1 +1,1 @@
-"""How numbers are found: optimisation and shortest paths on plain arrays."""
+"""HOW numbers are found: algorithms on plain arrays."""
