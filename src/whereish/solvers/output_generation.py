@@ -72,9 +72,9 @@ class _OutputGeneration:
 
     def note(self, at: Measure) -> bool:
         """Keep the best channel and the best restricted bound; True if either improved."""
-        columns = np.zeros(self.programme.cost.shape)
-        columns[self.point.outputs] = np.maximum(self.point.k, 0.0)
-        matrix = complete(self.programme, columns)
+        matrix = np.zeros(self.matrix.shape)
+        matrix[:, self.point.outputs] = np.maximum(self.point.k, 0.0).T
+        matrix = complete(self.programme, matrix)
         upper = self.programme.value(matrix)
         better = upper < self.upper * (1.0 - 1e-12)
         if better:

@@ -29,29 +29,26 @@ _INSIDE = 1.0 - 1e-13  # theta stays inside its bound by more than rounding
 
 @kernel
 def close_upward(columns: Floats, closeness: Floats) -> Floats:
-    """The least private majorant of every column; `columns` is (outputs, n)."""
-    outputs, n = columns.shape
-    closed = np.empty((outputs, n))
-    for z in range(outputs):
-        for x in range(n):
-            least = 0.0
-            for other in range(n):
-                least = max(least, closeness[x, other] * columns[z, other])
-            closed[z, x] = least
+    """The least private majorant of every column; `columns` is (n, outputs)."""
+    n, outputs = columns.shape
+    closed = np.zeros((n, outputs))
+    for x in range(n):
+        for other in range(n):
+            a = closeness[x, other]
+            for z in range(outputs):
+                candidate = a * columns[other, z]
+                closed[x, z] = candidate if candidate > closed[x, z] else closed[x, z]
     return closed
 
 
-def complete(programme: ChannelProgramme, columns: Floats) -> Floats:
-    """A private channel near nonnegative `columns`, (outputs of the programme, n).
-
-    Returns the (n, outputs) matrix after the Bayesian remap.
-    """
-    used = np.flatnonzero(columns.max(axis=1) > 0)
-    closed = close_upward(np.ascontiguousarray(columns[used]), programme.closeness)
-    sums = closed.sum(axis=0)
+def complete(programme: ChannelProgramme, matrix: Floats) -> Floats:
+    """A private channel near a nonnegative `matrix`, (n, outputs), after the Bayesian remap."""
+    used = np.flatnonzero(matrix.max(axis=0) > 0)
+    closed = close_upward(np.ascontiguousarray(matrix[:, used]), programme.closeness)
+    sums = closed.sum(axis=1)
     theta = _largest_share(sums, programme.closeness)
     matrix = np.zeros((programme.n, programme.cost.shape[0]))
-    matrix[:, used] = theta * closed.T
+    matrix[:, used] = theta * closed
     deficit = np.maximum(1.0 - theta * sums, 0.0)
     matrix[:, int((programme.cost @ deficit).argmin())] += deficit
     return programme.merged(matrix)
