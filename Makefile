@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/python -m whereish.interfaces.demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .

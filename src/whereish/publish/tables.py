@@ -43,7 +43,7 @@ def open_table(path: Path, columns: Sequence[str], *, numbers: Sequence[str]) ->
     try:
         with opener(path, columns, numbers) as table:
             yield table
-    except (pa.ArrowException, UnicodeDecodeError):
+    except (pa.ArrowException, UnicodeDecodeError, OSError):
         numbers_text = " and ".join(repr(name) for name in numbers)
         raise InvalidInput(
             f"the input {path.name} cannot be read as {path.suffix[1:]} with numbers in"
