@@ -80,9 +80,7 @@ def best_attack(
     else:
         d = np.asarray(distances, dtype=np.float64)
     if d.ndim != 2 or d.shape[0] != len(k):
-        raise InvalidInput(
-            f"distances must have a row for each of {len(k)} secrets; got {d.shape}"
-        )
+        raise InvalidInput(f"distances must have a row for each of {len(k)} secrets; got {d.shape}")
     costs = d.T @ (as_prior(prior, len(k))[:, None] * k)
     return Attack(float(costs.min(axis=0).sum()), costs.argmin(axis=0))
 
@@ -118,7 +116,7 @@ def posterior_after(
     """The distribution of one secret after several independent reports of it."""
     k = channel_matrix(channel)
     seen = np.asarray(reports, dtype=np.intp)
-    if seen.size and not (0 <= seen.min() and seen.max() < k.shape[1]):
+    if seen.size and not (seen.min() >= 0 and seen.max() < k.shape[1]):
         raise InvalidInput(f"reports must be indices of the channel's {k.shape[1]} reports")
     with np.errstate(divide="ignore"):
         logs = np.log(as_prior(prior, len(k))) + np.log(k[:, seen]).sum(axis=1)

@@ -56,9 +56,11 @@ def save_artefact(
         }
     )
     with Path(path).open("wb") as file:
-        np.savez_compressed(
-            file, **{_CERTIFICATE: np.frombuffer(text.encode(), np.uint8)}, **dict(arrays)
-        )
+        contents: dict[str, Any] = {
+            **arrays,
+            _CERTIFICATE: np.frombuffer(text.encode(), np.uint8),
+        }
+        np.savez_compressed(file, **contents)
 
 
 def load_artefact(path: str | Path) -> Artefact:
@@ -96,11 +98,7 @@ def space_to_json(space: Space) -> dict[str, Any]:
     """A plain description of a plane, the sphere or a line."""
     if isinstance(space, Plane):
         region = space.region
-        box = (
-            None
-            if region is None
-            else [region.x_low, region.y_low, region.x_high, region.y_high]
-        )
+        box = None if region is None else [region.x_low, region.y_low, region.x_high, region.y_high]
         return {"kind": "plane", "crs": space.crs, "region": box, "scale": space.scale}
     if isinstance(space, Sphere):
         return {"kind": "sphere"}

@@ -175,7 +175,7 @@ class Channel:
     ) -> NDArray[np.int64]:
         """Report indices for secret indices, from 62 bits each."""
         rows = np.ascontiguousarray(indices, dtype=np.int64)
-        if rows.size and not (0 <= rows.min() and rows.max() < len(self.secrets)):
+        if rows.size and not (rows.min() >= 0 and rows.max() < len(self.secrets)):
             raise InvalidInput(f"indices must be of the {len(self.secrets)} sites")
         return draw_columns(self._cumulative, rows, secure(rng).words(rows.size))
 

@@ -81,8 +81,7 @@ def loss_matrix(loss: Loss, secrets: Sites, reports: Sites) -> FloatArray:
     if isinstance(loss, str):
         if loss not in ("euclidean", "squared"):
             raise InvalidInput(
-                "loss must be 'euclidean', 'squared', a function or a matrix; got"
-                f" {loss!r}"
+                f"loss must be 'euclidean', 'squared', a function or a matrix; got {loss!r}"
             )
         distances = ground_metric(secrets).matrix(x, z)
         return distances if loss == "euclidean" else distances**2

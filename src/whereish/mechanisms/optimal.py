@@ -9,7 +9,7 @@ returned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -106,7 +106,8 @@ def optimal_channel(
     p = as_prior(prior, len(places))
     if not gap > 0:
         raise InvalidInput(f"gap must be a number > 0; got {gap}")
-    distances = _solvable(kept, dilation)
+    kept = replace(kept, distances=_with_coinciding(kept.distances))
+    distances = _solvable(kept.distances, dilation)
     result = solve_optimal(
         np.ascontiguousarray((p[:, None] * losses).T),
         distances,
@@ -119,11 +120,14 @@ def optimal_channel(
     return _certified(result, places, kept, p, losses, dilation)
 
 
-def _solvable(kept: SitesMetric, dilation: float) -> FloatArray:
-    """The metric to solve for: near-coinciding sites made one, and the spanner's if asked."""
-    distances = np.where(kept.distances < _COINCIDE, 0.0, kept.distances)
-    if (distances == 0).sum() > len(distances):
-        distances = shortest_path_closure(distances)
+def _with_coinciding(distances: FloatArray) -> FloatArray:
+    """The metric with near-coinciding sites made one: a stronger promise."""
+    near = np.where(distances < _COINCIDE, 0.0, distances)
+    return shortest_path_closure(near) if np.count_nonzero(near == 0) > len(near) else near
+
+
+def _solvable(distances: FloatArray, dilation: float) -> FloatArray:
+    """The metric to solve for: the spanner's, if one is asked for."""
     if dilation == 1.0:
         return distances
     if not np.isfinite(distances).all():

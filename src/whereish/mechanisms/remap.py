@@ -80,7 +80,9 @@ class BayesianRemap:
             # |x - c|² averages to |c - mean|² plus a constant.
             return places.nearest(_means(joint, secrets.coordinates))
         if self.loss == "euclidean" and planar:
-            best = euclidean_argmin(np.ascontiguousarray(joint.T), secrets.coordinates, places.coordinates)
+            best = euclidean_argmin(
+                np.ascontiguousarray(joint.T), secrets.coordinates, places.coordinates
+            )
             return best.astype(np.intp)
         losses = loss_matrix(self.loss, secrets, places)
         return np.asarray((losses.T @ joint).argmin(axis=0))

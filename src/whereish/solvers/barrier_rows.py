@@ -169,9 +169,7 @@ def assemble_normal_matrix(
 
 
 @kernel
-def near_active_pairs(
-    k: Floats, closeness: Floats, within: float, most: int
-) -> tuple[Ints, Ints]:
+def near_active_pairs(k: Floats, closeness: Floats, within: float, most: int) -> tuple[Ints, Ints]:
     """Rows with a_ij k_i > (1 - within) k_j: at most `most` per (output, target), tightest first.
 
     Returns the row keys source * n + target, and where each output's begin.

@@ -29,6 +29,7 @@ TOTAL = 2**62
 _MARGIN = 1e-12  # slack in ln k that the check may ask for
 _SMALLEST = 1e-4  # columns get slack as if their largest entry were at least this
 _LARGEST_MIX = 1e-3
+_LOOSE = 25.0  # nats
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,11 @@ def certified_rows(matrix: Floats, metric: Floats, *, metric_error: float = 0.0)
     """
     largest = matrix.max(axis=0)
     weight = np.where(largest > 0, np.maximum(largest, _SMALLEST), 0.0)
-    nearest = float(-np.expm1(-metric[metric > 0].min(initial=np.inf)))
-    mix = _MARGIN * float(weight.sum()) / nearest
+    nearest_distance = float(metric[metric > 0].min(initial=np.inf))
+    nearest = float(-np.expm1(-nearest_distance))
+    # Where distances exceed 62 bits, no check is tight and almost no mix is needed.
+    margin = _MARGIN if nearest_distance < _LOOSE else 4.0 / TOTAL
+    mix = margin * float(weight.sum()) / nearest
     factor = np.inf
     while mix <= _LARGEST_MIX:
         weights = rounded_rows((1.0 - mix) * matrix + mix * weight / weight.sum())
@@ -58,8 +62,7 @@ def certified_rows(matrix: Floats, metric: Floats, *, metric_error: float = 0.0)
             return CertifiedRows(weights, mix, ratio)
         factor, mix = ratio.upper, 10.0 * mix
     raise NotPrivate(
-        "no integer rows near the channel keep the metric: the best need"
-        f" {factor:.9g} times it"
+        f"no integer rows near the channel keep the metric: the best need {factor:.9g} times it"
     )
 
 
@@ -73,7 +76,7 @@ def rounded_rows(matrix: Floats) -> Weights:
     weights = np.floor(scaled * float(TOTAL)).astype(np.int64)
     missing = TOTAL - weights.sum(axis=1)
     weights[np.arange(len(weights)), scaled.argmax(axis=1)] += missing
-    return weights
+    return np.asarray(weights, dtype=np.int64)
 
 
 @kernel

@@ -33,7 +33,7 @@ class ChannelProgramme:
     @property
     def n(self) -> int:
         """Number of secrets."""
-        return self.cost.shape[1]
+        return int(self.cost.shape[1])
 
     @cached_property
     def closeness(self) -> Floats:

@@ -14,6 +14,8 @@ is certified whatever happened on the way.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +26,6 @@ from whereish.solvers.lp_result import (
     Clock,
     LpResult,
     ProgressCallback,
-    relative_gap,
 )
 from whereish.solvers.output_generation import solve_by_output_generation
 from whereish.solvers.repair import tight_channel
@@ -39,8 +40,8 @@ LARGEST_EXACT = 600
 ROUGH_GAP = 5e-3
 """A gap that the first-order method reaches faster from `SMALLEST_ROUGH` places on."""
 SMALLEST_ROUGH = 250
-NEGLIGIBLE = 1e-15
-"""A loss below this part of the uninformed loss is lost in the weights' 62 bits anyway."""
+NEGLIGIBLE = 1e-12
+"""A loss below this part of the uninformed loss is not worth a solver."""
 LONGEST = 700.0
 """Distances are cut here: e^700 is beyond the ratio of any two weights."""
 
@@ -70,17 +71,11 @@ def solve_optimal(
     cost, metric = _checked(cost, metric)
     clock = Clock(time_limit)
     classes, first = _coinciding(metric)
-    merged = np.stack([np.bincount(classes, row, minlength=first.size) for row in cost])
+    merged = np.zeros((len(cost), first.size))
+    np.add.at(merged.T, classes, cost.T)
     programme = ChannelProgramme(merged, metric[np.ix_(first, first)])
     result = _solve(programme, gap, clock, progress)
-    return LpResult(
-        result.matrix[classes],
-        result.upper,
-        result.lower,
-        result.status,
-        result.method,
-        result.iterations,
-    )
+    return replace(result, matrix=result.matrix[classes])
 
 
 def _solve(
@@ -90,7 +85,7 @@ def _solve(
     uninformed = float(programme.cost.sum(axis=1).min())
     negligible = simple.upper <= NEGLIGIBLE * uninformed
     if simple.gap <= gap or negligible or programme.n == 1:
-        return simple
+        return replace(simple, status="optimal")
     if programme.n > LARGEST_EXACT or (programme.n > SMALLEST_ROUGH and gap >= ROUGH_GAP):
         return _better(simple, solve_large(programme, gap=gap, clock=clock, progress=progress))
     if programme.n > SMALLEST_ROUGH:
@@ -128,14 +123,8 @@ def simple_solution(programme: ChannelProgramme) -> LpResult:
 def _better(first: LpResult, second: LpResult) -> LpResult:
     """The better channel with the better bound."""
     best = first if first.upper < second.upper else second
-    return LpResult(
-        best.matrix,
-        best.upper,
-        max(first.lower, second.lower),
-        second.status,
-        second.method,
-        second.iterations,
-    )
+    lower = max(first.lower, second.lower)
+    return replace(second, matrix=best.matrix, upper=best.upper, lower=lower)
 
 
 def _coinciding(metric: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

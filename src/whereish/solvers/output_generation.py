@@ -180,4 +180,3 @@ def starting_outputs(programme: ChannelProgramme) -> NDArray[np.intp]:
             for scale in STARTING_SCALES
         ]
     )
-

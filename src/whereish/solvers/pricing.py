@@ -1,4 +1,4 @@
-"""Pricing: can an output that is absent from the programme lower the cost?
+"""Pricing: whether an absent output could lower the cost of the programme.
 
 Given duals mu for the row sums, an absent output z can help only if some
 d-private column k has negative reduced cost (c_z - mu) . k.  Over the cone of
@@ -146,4 +146,3 @@ def _cheapest_column(reduced: Floats, weight: Floats, rows: Rows, tolerance: flo
         y = y + 0.95 * move.dual * move.dy
         tau += 0.95 * move.dual * float(move.dmu[0])
     return _Column(lower, k[0], best_y)
-

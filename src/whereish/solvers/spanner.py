@@ -89,12 +89,12 @@ def _grow(
         # A pair gains by the new edge only if one end gains towards j and the other towards i.
         near_i = np.flatnonzero(from_i + length < from_j)
         near_j = np.flatnonzero(from_j + length < from_i)
-        for x in near_i:
-            for z in near_j:
-                shorter = from_i[x] + length + from_j[z]
-                if shorter < graph[x, z]:
-                    graph[x, z] = shorter
-                    graph[z, x] = shorter
+        for one in near_i:
+            for other in near_j:
+                shorter = from_i[one] + length + from_j[other]
+                if shorter < graph[one, other]:
+                    graph[one, other] = shorter
+                    graph[other, one] = shorter
     return chosen, graph
 
 
@@ -112,6 +112,5 @@ def shortest_path_closure(lengths: Floats) -> Floats:
             start = closed[x, via]
             for z in range(n):
                 length = start + closed[via, z]
-                if length < closed[x, z]:
-                    closed[x, z] = length
+                closed[x, z] = min(closed[x, z], length)
     return closed

@@ -39,7 +39,14 @@ from whereish.solvers.barrier_rows import (
     near_active_pairs,
 )
 
-__all__ = ["Candidate", "Direction", "InteriorPoint", "Measure", "cholesky_factor", "corrected_direction"]
+__all__ = [
+    "Candidate",
+    "Direction",
+    "InteriorPoint",
+    "Measure",
+    "cholesky_factor",
+    "corrected_direction",
+]
 
 Floats = NDArray[np.float64]
 NewtonSolve = Callable[[Floats], tuple[Floats, Floats]]
