@@ -85,7 +85,8 @@ def _open_csv(path: Path, columns: Sequence[str], numbers: Sequence[str]) -> Ite
 def _open_parquet(path: Path, columns: Sequence[str], numbers: Sequence[str]) -> Iterator[Table]:
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
+    # Buffering ahead would hold whole row groups in memory.
+    with parquet.ParquetFile(path, pre_buffer=False) as file:
         _check_columns(path, file.schema_arrow.names, columns)
         batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns))
         yield Table(file.schema_arrow, batches, file.metadata.num_rows)
@@ -109,7 +110,7 @@ def writer(
         with parquet.ParquetWriter(
             path,
             schema,
-            use_dictionary=repeating,  # type: ignore[arg-type]  # a list is documented
+            use_dictionary=repeating,
             column_encoding=split or None,
         ) as sink:
             yield sink.write_batch
