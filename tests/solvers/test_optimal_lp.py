@@ -34,7 +34,9 @@ def assert_private(matrix, metric):
 def test_same_optimum_as_general_solvers(loss, prior, shape, solver):
     cost, metric = instance(*shape, loss, prior)
     result = solve_optimal(cost, metric, gap=2e-7)
-    reference = float((cost.T * solve_reference(ChannelProgramme(cost, metric), solver=solver)).sum())
+    reference = float(
+        (cost.T * solve_reference(ChannelProgramme(cost, metric), solver=solver)).sum()
+    )
     assert result.status == "optimal"
     assert result.upper == pytest.approx(reference, rel=1e-6)
     assert result.lower <= reference * (1 + 1e-9)

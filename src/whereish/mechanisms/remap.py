@@ -76,10 +76,11 @@ class BayesianRemap:
 
     def _among(self, secrets: Sites, places: Sites, joint: FloatArray) -> NDArray[np.intp]:
         planar = isinstance(secrets.points.space, Plane)
-        if self.loss == "squared" and planar:
+        named = self.loss if isinstance(self.loss, str) and planar else None
+        if named == "squared":
             # |x - c|² averages to |c - mean|² plus a constant.
             return places.nearest(_means(joint, secrets.coordinates))
-        if self.loss == "euclidean" and planar:
+        if named == "euclidean":
             best = euclidean_argmin(
                 np.ascontiguousarray(joint.T), secrets.coordinates, places.coordinates
             )
@@ -89,7 +90,8 @@ class BayesianRemap:
 
     def _anywhere(self, channel: Channel, joint: FloatArray) -> FloatArray:
         places = channel.secrets.coordinates
-        if not isinstance(channel.space, Plane) or self.loss not in ("euclidean", "squared"):
+        named = isinstance(self.loss, str) and self.loss in ("euclidean", "squared")
+        if not (named and isinstance(channel.space, Plane)):
             raise InvalidInput(
                 "a remap to anywhere needs a plane and 'euclidean' or 'squared' loss; choose"
                 " among sites with onto=..."
