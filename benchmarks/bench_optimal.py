@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 import qif
+from tests.instances import EPSILON, distances, peaked
 
 from benchmarks.measure import Bars, cpu_seconds
-from tests.instances import EPSILON, distances, peaked
 from whereish.audit.adversary import adversary_error
 from whereish.audit.utility import quality_loss
 from whereish.mechanisms.laplace_channel import laplace_channel
