@@ -68,7 +68,9 @@ class Visits:
         try:
             hour = np.asarray(times).astype("datetime64[h]").astype(np.int64)
         except (TypeError, ValueError):
-            raise InvalidInput("times must be dates with times of day; got something else") from None
+            raise InvalidInput(
+                "times must be dates with times of day; got something else"
+            ) from None
         if not len(coordinates) == user.size == hour.size:
             raise InvalidInput(
                 "locations, users and times must be equally many; got"
@@ -95,11 +97,7 @@ class Visits:
             raise InvalidInput(f"period must be one of {', '.join(PERIODS)}; got {period!r}")
         start, end = PERIODS[period]
         clock = self.hour % 24
-        kept = (
-            (clock >= start) & (clock < end)
-            if start < end
-            else (clock >= start) | (clock < end)
-        )
+        kept = (clock >= start) & (clock < end) if start < end else (clock >= start) | (clock < end)
         return self._where(kept)
 
     def by(self, users: ArrayLike) -> Visits:
@@ -135,9 +133,7 @@ class Visits:
         return np.sort(best[fans[best] > 0]).astype(np.intp)
 
     def _where(self, kept: NDArray[np.bool_]) -> Visits:
-        return Visits(
-            self.places, self.place[kept], self.user[kept], self.hour[kept], self.outside
-        )
+        return Visits(self.places, self.place[kept], self.user[kept], self.hour[kept], self.outside)
 
 
 def _assigned(
