@@ -56,7 +56,8 @@ NUMERICS: Final = "exact: the cell of the real-number mechanism on a public latt
 _BLOCK = 8192
 _WORD = 64
 _LARGEST_CELL = 2.0**46
-_ARB = threading.Lock()  # the working precision of Arb is global
+ARB_LOCK = threading.Lock()
+"""Held while Arb works: its working precision is global."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ class RoundedMechanism(Composable, ABC):
         from flint import ctx
 
         while True:
-            with _ARB, ctx.workprec(max(u.bits for u in uniforms) + 128):
+            with ARB_LOCK, ctx.workprec(max(u.bits for u in uniforms) + 128):
                 report = self._exact(uniforms, secret)
                 if isinstance(report, list):
                     floors = [coordinate.floor().unique_fmpz() for coordinate in report]

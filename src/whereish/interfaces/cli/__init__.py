@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "whereish.interfaces.cli.compare",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
+    "trace": "whereish.interfaces.cli.trace",
 }
 """Command names and the modules whose ``command`` they are."""
 
