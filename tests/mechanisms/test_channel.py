@@ -156,6 +156,19 @@ def test_laplace_at_extremes(level, shape):
     channel.verify()
 
 
+def test_laplace_from_other_places_than_cells():
+    by_table = wh.laplace_channel(RASTER, EPSILON)
+    one_by_one = wh.laplace_channel(RASTER, EPSILON, secrets=RASTER.sites())
+    np.testing.assert_allclose(one_by_one.matrix, by_table.matrix, atol=1e-10)
+    places = wh.Points(np.random.default_rng(6).uniform(0, 3000, (12, 2)), wh.Plane())
+    scattered = wh.laplace_channel(RASTER, EPSILON, secrets=places) >> wh.nearest_remap(places)
+    scattered.verify()
+    assert len(scattered.reports) <= 12
+    sphere = wh.Points(np.array([[2.3, 48.8]]), wh.Sphere())
+    with pytest.raises(InvalidInput, match="raster's plane"):
+        wh.laplace_channel(RASTER, EPSILON, secrets=sphere)
+
+
 def test_cloaking_hides_within_zones_and_nothing_across():
     channel = BUILDERS["cloaking"]()
     metric = channel.guarantee.metric.distances
