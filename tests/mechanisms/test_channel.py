@@ -68,6 +68,27 @@ def test_restriction_keeps_the_promise(channel):
     some.verify()
 
 
+@pytest.mark.parametrize(
+    "places",
+    [
+        wh.Points(np.array([[2.30, 48.84], [2.31, 48.85], [2.34, 48.88]]), wh.Sphere()),
+        wh.Points(
+            np.array([[652000.0, 6862000.0], [653000, 6862000], [652500, 6864000]]),
+            wh.Plane.projected("EPSG:2154", wh.Box(2.2, 48.8, 2.5, 48.9)),
+        ),
+        wh.Points(np.array([[0.0], [500.0], [1700.0]]), wh.Line()),
+    ],
+    ids=["globe", "projected plane", "line"],
+)
+def test_every_space_survives_a_file(places, tmp_path):
+    channel = wh.optimal_channel(places, None, EPSILON)
+    channel.save(tmp_path / "mechanism.npz")
+    again = wh.Channel.load(tmp_path / "mechanism.npz")
+    assert again.space == places.space
+    assert again.guarantee.metric == channel.guarantee.metric
+    assert again.details["loss"] == channel.loss
+
+
 def test_a_changed_file_is_refused(tmp_path):
     channel = BUILDERS["exponential"]()
     path = tmp_path / "mechanism.npz"
