@@ -176,7 +176,7 @@ class LogLinear:
         drops = np.abs(self.right - self.left)
         drops[~np.isfinite(drops)] = 60.0
         parts = [
-            np.linspace(a, b, math.ceil(min(drop, 64.0)) + 1)
+            np.linspace(a, b, max(math.ceil(min(drop, 64.0)), 1) + 1)
             for a, b, drop in zip(ends[:-1], ends[1:], drops, strict=True)
         ]
         inner = [cut for cut in cuts if 0 < cut < ends[-1]]
