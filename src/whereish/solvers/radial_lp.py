@@ -43,8 +43,9 @@ from whereish.errors import InvalidInput, SolverError
 __all__ = ["NodeSolution", "best_nodes", "essential_offsets", "hat_moments", "lattice_value"]
 
 Array: TypeAlias = NDArray[np.float64]
-_FEW_OFFSETS = 8
-_CUT_ROUNDS = 60
+_FEW_OFFSETS, _FIRST_NODES = 64, 8
+_CUT_ROUNDS, _CUTS = 10, 20_000
+_BROKEN = 1e-6
 
 
 def closure(levels: Array) -> Array:
@@ -86,6 +87,10 @@ class Rows:
     factor: Array
     offset: NDArray[np.intp]
 
+    def where(self, chosen: NDArray[Any]) -> Rows:
+        """The chosen rows."""
+        return Rows(self.i[chosen], self.j[chosen], self.factor[chosen], self.offset[chosen])
+
     def matrix(self, columns: int) -> csr_array:
         """One row for each: +1 at i, -factor at j (the two may coincide: the tail)."""
         rows = np.arange(len(self.i))
@@ -119,10 +124,10 @@ def _stacked(rows: list[Rows]) -> Rows:
 
 @dataclass(frozen=True)
 class NodeSolution:
-    """Values at the nodes in logarithms, the multipliers of mass and tails, active offsets."""
+    """Values at the nodes in logarithms, the multipliers of mass and tails, rows added late."""
 
     log_values: Array
-    offsets: NDArray[np.intp]
+    added: NDArray[np.intp]
     mass_price: float
     tail_prices: Array
     loss: float
@@ -144,11 +149,14 @@ def best_nodes(
     """Solve for the values x_j at nodes j h, the last of which starts the tail.
 
     `cost`, `mass` and the rows of `tail_mass` are linear functionals of x (not scaled).
+    Where l has many essential offsets, constraints are added as they are violated, for some
+    rounds; the caller must close the values under the constraints that are left.
     """
     count = len(log_scale)
     scale = np.exp(log_scale)
     base = [_monotone(log_scale)]
     rows, pending = _first_rows(offsets, levels, log_scale, decay=decay, step=step, tail=True)
+    initial = len(rows)
     upper = np.full(count, np.inf)
     upper[0] = bound / scale[0]
     for _ in range(_CUT_ROUNDS):
@@ -161,16 +169,13 @@ def best_nodes(
         if new is None:
             break
         rows.append(new)
-    else:
-        raise SolverError("the radial linear programme did not settle; take fewer offsets of l")
     tails = len(tail_limits)
     multipliers = result.ineqlin.marginals
     prices = -multipliers[len(multipliers) - tails :] if tails else np.empty(0)
-    active = -multipliers[: len(constraints.i)] > 1e-9 * float(np.abs(multipliers).max())
-    used = np.intersect1d(constraints.offset[active], offsets)
+    added = [np.column_stack([r.i, r.offset]) for r in rows[initial:]]
     return NodeSolution(
         np.log(x) + log_scale,
-        used,
+        np.concatenate(added) if added else np.empty((0, 2), np.intp),
         float(result.eqlin.marginals[0]),
         np.maximum(prices, 0.0),
         float(result.fun),
@@ -193,25 +198,29 @@ def _first_rows(
     ]
     if len(every) <= _FEW_OFFSETS:
         return every, []
-    chosen = set(np.unique(np.geomspace(1, len(every), _FEW_OFFSETS).astype(int) - 1).tolist())
-    return [r for k, r in enumerate(every) if k in chosen], [
-        r for k, r in enumerate(every) if k not in chosen
-    ]
+    spread = np.geomspace(1, len(every), _FEW_OFFSETS // 4).astype(int) - 1
+    chosen = set(np.unique(spread).tolist())
+    start, pending = [], []
+    for k, rows in enumerate(every):
+        if k in chosen:
+            start.append(rows)
+        else:
+            first = rows.i < _FIRST_NODES
+            start.append(rows.where(first))
+            pending.append(rows.where(~first))
+    return start, pending
 
 
 def _violated(x: Array, pending: list[Rows]) -> Rows | None:
-    """The rows that x breaks by more than 1e-9 of its size: at most one for each i."""
+    """The rows that x breaks by more than 1e-6 of its size, the worst first."""
     if not pending:
         return None
     rows = _stacked(pending)
     excess = x[rows.i] / (rows.factor * x[rows.j]) - 1
-    broken = np.flatnonzero(excess > 1e-9)
+    broken = np.flatnonzero(excess > _BROKEN)
     if not broken.size:
         return None
-    worst_first = broken[np.argsort(-excess[broken])]
-    _, first = np.unique(rows.i[worst_first], return_index=True)
-    take = worst_first[first]
-    return Rows(rows.i[take], rows.j[take], rows.factor[take], rows.offset[take])
+    return rows.where(broken[np.argsort(-excess[broken])][:_CUTS])
 
 
 def _solved(
@@ -253,73 +262,66 @@ def _solved(
 
 
 def lattice_value(
-    f: Array, *, step: float, offsets: NDArray[np.intp], levels: Array, log_scale: Array, bound: float
+    f: Array,
+    *,
+    step: float,
+    offsets: NDArray[np.intp],
+    levels: Array,
+    added: NDArray[np.intp],
+    log_scale: Array,
+    bound: float,
 ) -> float:
-    """A proven lower bound of V = min sum f_j x_j over decreasing x >= 0, x_0 <= bound,
-    x_i <= e^{level_k} x_{i + offset_k}.
+    """A proven lower bound of min sum f_j x_j over decreasing x >= 0, x_0 <= bound.
 
-    f must be nonnegative beyond the given nodes.
-    """  # noqa: D205
-    rows, pending = _first_rows(offsets, levels, log_scale, decay=0.0, step=step, tail=False)
-    decreasing = _monotone(log_scale)
-    scale = np.exp(log_scale)
+    Of the constraints x_i <= e^{level_k} x_{i + offset_k} a choice is used, with those of the
+    pairs `added` = (i, offset); f must be nonnegative beyond the given nodes.
+    """
+    rows, _ = _first_rows(offsets, levels, log_scale, decay=0.0, step=step, tail=False)
+    i, offset = added.T
+    known = np.isin(offset, offsets) & (i + offset < len(f))
+    i, offset = i[known], offset[known]
+    level = levels[np.searchsorted(offsets, offset)] if len(offset) else np.empty(0)
+    factor = np.exp(level + log_scale[i + offset] - log_scale[i])
+    chains = _stacked([*rows, Rows(i, i + offset, factor, offset)])
+    decreasing, scale = _monotone(log_scale), np.exp(log_scale)
     upper = np.full(len(f), np.inf)
     upper[0] = bound / scale[0]
-    best = -math.inf
-    for _ in range(_CUT_ROUNDS):
-        chains = _stacked(rows) if rows else None
-        every = _stacked([decreasing, *rows])
-        result = _solved(f * scale, every, upper)
-        y = np.maximum(-result.ineqlin.marginals, 0.0)
-        split = len(decreasing.i)
-        best = max(best, -bound / scale[0] * _deficit(f * scale, decreasing, y[:split], chains, y[split:]))
-        new = _violated(np.maximum(result.x, 1e-300), pending)
-        if new is None:
-            return best
-        rows.append(new)
-    return best
+    result = _solved(f * scale, _stacked([decreasing, chains]), upper)
+    y = np.maximum(-result.ineqlin.marginals, 0.0)
+    split = len(decreasing.i)
+    return -upper[0] * _deficit(f * scale, decreasing, y[:split], chains, y[split:])
 
 
-def _deficit(
-    f: Array, decreasing: Rows, down: Array, chains: Rows | None, along: Array
-) -> float:
-    """sum of z with f + A'y + z e_0 >= 0 after a repair of the multipliers y >= 0.
+def _deficit(f: Array, decreasing: Rows, down: Array, chains: Rows, along: Array) -> float:
+    """z >= 0 with f + A'y + z e_0 >= 0 after a repair of the multipliers y >= 0.
 
-    Any y >= 0 proves V >= -bound * z.  From the last node to the first, a negative
+    Any y >= 0 proves a minimum >= -bound * z.  From the last node to the first, a negative
     residual is first taken from the chains that end there, which passes a smaller one on
     to their starts; what is left goes to the node before along x_j <= x_{j-1}.  At node 0
     it meets the bound.
     """
-    residual = f.copy()
-    np.add.at(residual, decreasing.i, down)
-    np.subtract.at(residual, decreasing.j, decreasing.factor * down)
-    spread = np.abs(f)
-    np.add.at(spread, decreasing.i, down)
-    np.add.at(spread, decreasing.j, decreasing.factor * down)
-    order = None
-    if chains is not None:
-        np.add.at(residual, chains.i, along)
-        np.subtract.at(residual, chains.j, chains.factor * along)
-        np.add.at(spread, chains.i, along)
-        np.add.at(spread, chains.j, chains.factor * along)
-        along = along.copy()
-        order = np.argsort(chains.j, kind="stable")
-        first = np.searchsorted(chains.j[order], np.arange(len(f) + 1))
+    residual, spread, along = f.copy(), np.abs(f), along.copy()
+    for rows, y in ((decreasing, down), (chains, along)):
+        np.add.at(residual, rows.i, y)
+        np.subtract.at(residual, rows.j, rows.factor * y)
+        np.add.at(spread, rows.i, y)
+        np.add.at(spread, rows.j, rows.factor * y)
     residual -= 2.0**-48 * spread  # the roundings of these sums
-    carried = decreasing.factor  # of row j - 1: x_j <= factor x_{j-1}
+    used = np.flatnonzero(along > 0)
+    order = used[np.argsort(chains.j[used], kind="stable")]
+    first = np.searchsorted(chains.j[order], np.arange(len(f) + 1))
     for j in range(len(f) - 1, 0, -1):
         if residual[j] >= 0:
             continue
-        if order is not None:
-            for row in order[first[j] : first[j + 1]]:
-                if residual[j] >= 0:
-                    break
-                cut = min(along[row], -residual[j] / chains.factor[row])  # type: ignore[union-attr]
-                along[row] -= cut
-                residual[j] += chains.factor[row] * cut  # type: ignore[union-attr]
-                residual[chains.i[row]] -= cut * (1 + 2.0**-50)  # type: ignore[union-attr]
+        for row in order[first[j] : first[j + 1]]:
+            cut = min(along[row], -residual[j] / chains.factor[row])
+            along[row] -= cut
+            residual[j] += chains.factor[row] * cut
+            residual[chains.i[row]] -= cut * (1 + 2.0**-50)
+            if residual[j] >= 0:
+                break
         if residual[j] < 0:
-            residual[j - 1] += carried[j - 1] * residual[j] * (1 + 2.0**-50)
+            residual[j - 1] += decreasing.factor[j - 1] * residual[j] * (1 + 2.0**-50)
             residual[j] = 0.0
     return max(-float(residual[0]), 0.0)
 

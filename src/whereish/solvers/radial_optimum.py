@@ -102,10 +102,11 @@ class _Problem:
         """l at multiples of a step a little below, rounded up."""
         return np.asarray(self.l(step * self.unit * np.arange(self.count)) * (1 + 2.0**-48))
 
-    @property
-    def log_scale(self) -> Array:
+    def log_scale(self, levels: Array) -> Array:
+        """About ln R: flat as far as the bound M makes it, then as fast as chains allow."""
         flat = 0.0 if math.isinf(self.bound) else 1 / math.sqrt(math.pi * self.bound)
-        return -np.maximum(self.nodes - flat, 0.0)
+        falling = np.maximum(np.arange(self.count) - math.floor(flat / self.step), 0)
+        return -closure(levels)[falling]
 
 
 def optimal_radial(
@@ -244,7 +245,7 @@ def _solve_nodes(problem: _Problem, bound: float, limits: Array, share: float) -
             offsets=offsets,
             levels=levels,
             decay=decay,
-            log_scale=problem.log_scale,
+            log_scale=problem.log_scale(every),
             cost=cost,
             mass=mass,
             bound=bound,
@@ -309,8 +310,6 @@ def _from_below(problem: _Problem, solution: NodeSolution) -> float:
     step = problem.step * (1 - 2.0**-22)
     levels = problem.levels_below(step)
     offsets, steps = essential_offsets(levels)
-    near = np.isin(offsets, solution.offsets) | (len(offsets) == 1)
-    offsets, steps = offsets[near], steps[near]
     hull = closure(levels)
     nodes = step * np.arange(problem.count)
     rings = np.diff(nodes**2) / 2
@@ -332,7 +331,8 @@ def _from_below(problem: _Problem, solution: NodeSolution) -> float:
                 step=step,
                 offsets=offsets,
                 levels=steps,
-                log_scale=problem.log_scale,
+                added=solution.added,
+                log_scale=problem.log_scale(levels),
                 bound=bound,
             )
             total += (b - a) / 2 * value
