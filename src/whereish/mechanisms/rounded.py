@@ -25,7 +25,8 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +58,15 @@ _BLOCK = 8192
 _WORD = 64
 _LARGEST_CELL = 2.0**46
 _ARB = threading.Lock()  # the working precision of Arb is global
+
+
+@contextmanager
+def arb_precision(bits: int) -> Iterator[None]:
+    """Ball arithmetic of this many bits, for one thread at a time."""
+    from flint import ctx
+
+    with _ARB, ctx.workprec(bits):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +226,8 @@ class RoundedMechanism(Composable, ABC):
         self, uniforms: list[LazyUniform], secret: FloatArray, rng: Randomness
     ) -> list[int] | None:
         """The cell, with as many bits as it takes; None where the attempt is rejected."""
-        from flint import ctx
-
         while True:
-            with _ARB, ctx.workprec(max(u.bits for u in uniforms) + 128):
+            with arb_precision(max(u.bits for u in uniforms) + 128):
                 report = self._exact(uniforms, secret)
                 if isinstance(report, list):
                     floors = [coordinate.floor().unique_fmpz() for coordinate in report]

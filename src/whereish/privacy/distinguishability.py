@@ -235,6 +235,17 @@ class Distinguishability:
         slopes = tuple(factor * slope for slope in self.slopes)
         return Distinguishability(self.starts, levels, slopes, f"{factor:g} * ({self.text})")
 
+    def dilated(self, factor: float) -> Distinguishability:
+        """The function d -> l(d / factor): on a plane that stretches by at most `factor`."""
+        if factor == 1.0:
+            return self
+        if not (math.isfinite(factor) and factor > 0):
+            raise InvalidInput(f"l must be dilated by a finite number > 0; got {factor!r}")
+        starts = tuple(math.nextafter(start * factor, math.inf) for start in self.starts[1:])
+        slopes = tuple(math.nextafter(slope / factor, 0.0) for slope in self.slopes)
+        text = f"{self.text}, with d / {factor:.9g} for d"
+        return Distinguishability((0.0, *starts), self.levels, slopes, text)
+
     # -- values -----------------------------------------------------------------
 
     def __call__(self, distance: ArrayLike) -> FloatArray:

@@ -37,6 +37,16 @@ class RadialRatio:
     upper: float
     worst: tuple[float, float]
 
+    @property
+    def holds(self) -> bool:
+        """Whether l itself is kept, proven."""
+        return self.upper <= 1.0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether l itself is broken, proven."""
+        return self.lower > 1.0
+
 
 def largest_radial_ratio(
     radial: LogLinear,

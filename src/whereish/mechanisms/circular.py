@@ -1,0 +1,387 @@
+"""Circular noise: any radial density, exactly sampled, certified to keep l.
+
+The report is x + v with density F(v) = R(|v|).  On a region with an inner disk, and for a
+nondecreasing l, it is l-private if and only if R(r) <= exp(l(|r - r'|)) R(r') for all
+r, r' (ElSalamouny and Gambs 2018, Theorem 4), which
+:func:`~whereish.solvers.radial_ratio.largest_radial_ratio` proves over all pairs.
+
+ln R is piecewise linear, so the radius is drawn without a table of its distribution: a
+piece by its weight, a truncated exponential number t within it by inversion, and r = a + t
+accepted with probability r / b on [a, b].  A flat piece is inverted directly, and a tail
+a + Exponential or a + Gamma(2) needs no rejection.  :func:`_cells` and
+:meth:`CircularNoise._exact` do this in doubles with bounded error and in balls.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.compiled import kernel
+from whereish.errors import InvalidInput, NotPrivate
+from whereish.mechanisms.calibration import probability
+from whereish.mechanisms.rounded import (
+    DECIDED,
+    NUMERICS,
+    REJECTED,
+    ROUNDING,
+    UNDECIDED,
+    LazyUniform,
+    RoundedMechanism,
+    arb_precision,
+    direction,
+    direction_ball,
+    fraction,
+    half,
+    log_error,
+    near_border,
+)
+from whereish.privacy.distinguishability import Distinguishability
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import Euclidean
+from whereish.solvers.radial import LogLinear, from_callable, from_table
+from whereish.solvers.radial_loss import Loss
+from whereish.solvers.radial_ratio import RadialRatio, largest_radial_ratio
+from whereish.space.plane import Plane
+from whereish.space.points import FloatArray, Points, checked_coordinates
+from whereish.units import Length
+
+if TYPE_CHECKING:
+    from flint import arb
+
+__all__ = ["CircularNoise", "Radial"]
+
+Radial: TypeAlias = LogLinear | Callable[[float], float] | Sequence[ArrayLike]
+"""Pieces; a function of the radius in metres; or a table: radii and values, in two rows."""
+
+_INNER, _FLAT, _EXPONENTIAL, _GAMMA = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class CircularNoise(RoundedMechanism):
+    """Noise with density R(|v|), reported on a lattice.
+
+    Parameters
+    ----------
+    radial
+        R up to its norm: a :class:`~whereish.solvers.radial.LogLinear`, a table (radii,
+        values) interpolated log-linearly, or a callable, which is sampled up to `reach` and
+        interpolated.  The interpolant is the law.
+    keeps
+        What is promised.  By default eps * d with the steepest slope of ln R.
+    resolution, plane
+        As for :class:`~whereish.mechanisms.planar_laplace.PlanarLaplace`; a plane's scale
+        factor k is charged: R must keep l(d / k) on it.
+
+    Raises
+    ------
+    NotPrivate
+        If R does not keep the promise, with the pair of radii that shows it.
+    """
+
+    radial: LogLinear
+    keeps: Distinguishability
+    lattice: Length
+    plane: Plane
+    certificate: RadialRatio
+    _pieces: _Pieces = field(repr=False)
+    words_per_draw = 4
+
+    def __init__(
+        self,
+        radial: Radial,
+        *,
+        keeps: Distinguishability | None = None,
+        reach: Length | str | None = None,
+        resolution: Length | str = "1 m",
+        plane: Plane | None = None,
+    ) -> None:
+        law = _law(radial, reach)
+        where = Plane.metres() if plane is None else plane
+        promise = _steepest(law) if keeps is None else keeps.dilated(where.scale)
+        certificate = largest_radial_ratio(law, promise.arrays)
+        if not certificate.holds:
+            r, other = certificate.worst
+            raise NotPrivate(
+                f"this radial does not keep {promise}: at radii {r:.6g} m and {other:.6g} m the"
+                f" densities differ by {certificate.lower:.12g} times what it allows; keep"
+                f" l.scaled({certificate.upper * (1 + 1e-12):.12g}), or take a flatter radial"
+            )
+        object.__setattr__(self, "radial", law)
+        object.__setattr__(self, "keeps", promise)
+        object.__setattr__(self, "lattice", Length.positive(resolution, name="resolution"))
+        object.__setattr__(self, "plane", where)
+        object.__setattr__(self, "certificate", certificate)
+        object.__setattr__(self, "_pieces", _Pieces.of(law))
+
+    @property
+    def space(self) -> Plane:
+        """The declared plane."""
+        return self.plane
+
+    @property
+    def resolution(self) -> float:
+        """Lattice step in metres."""
+        return self.lattice.m
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """``l(|x - x'|)`` on the plane, certified for this radial."""
+        source = (
+            "circular noise (ElSalamouny and Gambs 2018, Theorem 4), checked over all pairs of"
+            f" radii: at most {self.certificate.upper:.12g} of what l allows"
+        )
+        return Guarantee(self.keeps.metric, Basis.CERTIFIED, source, NUMERICS)
+
+    def certified(self, l: Distinguishability) -> RadialRatio:
+        """How well the radial keeps another l: the least t for which it keeps t * l."""
+        return largest_radial_ratio(self.radial, l.arrays)
+
+    @property
+    def mean_error(self) -> Length:
+        """Expected distance of the ideal report."""
+        return Length(self.expected_loss(Loss.power(1)))
+
+    def expected_loss(self, loss: Loss | Callable[[FloatArray], FloatArray]) -> float:
+        """Psi(F, L), the expected loss of the ideal report's distance in metres."""
+        if not isinstance(loss, Loss):
+            loss = Loss.of(loss)
+        return self.radial.expectation(loss.value, cuts=loss.cuts)
+
+    def tail(self, radius: Length | str) -> float:
+        """Probability that the ideal report lies beyond `radius`."""
+        return float(self.radial.survival(max(Length.of(radius, name="radius").m, 0.0)))
+
+    def cdf(self, radius: Length | str) -> float:
+        """Probability that the ideal report lies within `radius`."""
+        return 1.0 - self.tail(radius)
+
+    def quantile(self, chance: float) -> Length:
+        """The radius that holds the ideal report with probability `chance`."""
+        return Length(self.radial.quantile(probability(chance)))
+
+    def log_density(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
+        """ln R(|z - x|), per square metre of the plane."""
+        z = checked_coordinates(reports, self.plane)
+        x = checked_coordinates(secrets, self.plane)
+        return self.radial.log_density(Euclidean()(z, x))
+
+    def _fast(
+        self,
+        words: NDArray[np.uint64],
+        secrets: FloatArray,
+        cells: NDArray[np.int64],
+        state: NDArray[np.uint8],
+    ) -> int:
+        p = self._pieces
+        tables = (p.cumulative, p.guide, p.kind, p.start, p.end, p.drop, p.growth)
+        return _cells(words, secrets, *tables, self.radial.slope, self.resolution, cells, state)
+
+    def _exact(self, uniforms: Sequence[LazyUniform], secret: FloatArray) -> list[arb] | int:
+        from flint import arb
+
+        choice, first, second, angle = uniforms
+        radius = self._pieces.radius_ball(self.radial, choice, first, second)
+        if isinstance(radius, int):
+            return radius
+        step = arb(self.resolution)
+        return [
+            (arb(float(x)) + radius * way) / step + half()
+            for x, way in zip(secret, direction_ball(angle), strict=True)
+        ]
+
+
+def _law(radial: Radial, reach: Length | str | None) -> LogLinear:
+    if isinstance(radial, LogLinear):
+        return radial
+    if callable(radial):
+        if reach is None:
+            raise InvalidInput(
+                "a radial given as a function must come with its reach, such as reach='20 km':"
+                " beyond it the last slope continues"
+            )
+        return from_callable(radial, reach=Length.positive(reach, name="reach").m)
+    if len(radial) != 2:
+        raise InvalidInput("a table radial must be two rows: radii in metres, and values")
+    return from_table(radial[0], radial[1])
+
+
+def _steepest(radial: LogLinear) -> Distinguishability:
+    """eps * d for the steepest slope of a continuous ln R."""
+    if radial.bounded or (radial.left[1:] != radial.right[:-1]).any():
+        raise InvalidInput(
+            "a radial with jumps keeps no eps * d: say what it keeps with keeps=..., such as"
+            " Distinguishability.location('1 km', 1.0)"
+        )
+    slopes = np.abs(np.diff(radial.left)) / np.diff(radial.edges[:-1])
+    steepest = max(float(slopes.max(initial=0.0)), radial.slope) * (1 + 2.0**-44)
+    return Distinguishability((0.0,), (0.0,), (steepest,), f"{steepest:.6g}/m * d")
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Proposals: what to draw on each piece, and with which cumulative probability.
+
+    `cumulative` is correctly rounded; `guide[i]` is the first piece that i / len(guide) may
+    fall into.
+    """
+
+    cumulative: FloatArray
+    guide: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    start: FloatArray
+    end: FloatArray
+    drop: FloatArray  # right - left
+    growth: FloatArray  # expm1(drop)
+
+    @classmethod
+    def of(cls, radial: LogLinear) -> _Pieces:
+        count = len(radial.left) + (not radial.bounded)
+        start, end = radial.edges[:-1], radial.edges[1:]
+        drop = np.zeros(count)
+        finite = len(radial.left) - (not radial.bounded)
+        drop[:finite] = radial.right[:finite] - radial.left[:finite]
+        kind = np.where(drop == 0, _FLAT, _INNER).astype(np.int64)
+        if not radial.bounded:
+            kind[-2:] = _EXPONENTIAL, _GAMMA
+            start, end = np.append(start, start[-1]), np.append(end, end[-1])
+        with arb_precision(192):
+            cumulative = np.array([float(c) for c in _cumulative(radial, 192)])
+        size = 1 << max(6, 2 * count - 1).bit_length()
+        guide = np.searchsorted(cumulative, np.arange(size) / size, side="left")
+        guide = np.maximum(guide - 1, 0).astype(np.int64)
+        return cls(cumulative, guide, kind, start.copy(), end.copy(), drop, np.expm1(drop))
+
+    def radius_ball(
+        self, radial: LogLinear, choice: LazyUniform, first: LazyUniform, second: LazyUniform
+    ) -> arb | int:
+        """The radius as a ball; REJECTED, or UNDECIDED where more bits are needed."""
+        from flint import arb, ctx
+
+        u = choice.ball()
+        cumulative = _cumulative(radial, ctx.prec)
+        guess = bisect.bisect(self.cumulative, float(u))
+        for k in range(max(guess - 1, 0), min(guess + 2, len(cumulative))):
+            if (k == 0 or u > cumulative[k - 1]) and (k + 1 == len(cumulative) or u < cumulative[k]):
+                break
+        else:
+            return UNDECIDED
+        a, v, kind = arb(float(self.start[k])), first.ball(), self.kind[k]
+        if kind in (_EXPONENTIAL, _GAMMA):
+            product = v if kind == _EXPONENTIAL else v * second.ball()
+            return a - product.log() / arb(radial.slope)
+        b = arb(float(self.end[k]))
+        if kind == _FLAT:
+            return (a * a + v * (b * b - a * a)).sqrt()
+        x = arb(float(radial.right[k])) - arb(float(radial.left[k]))
+        radius = a + (b - a) * (v * x.expm1()).log1p() / x
+        if second.ball() * b > radius:
+            return REJECTED
+        return radius if second.ball() * b < radius else UNDECIDED
+
+
+@lru_cache(maxsize=16)
+def _cumulative(radial: LogLinear, bits: int) -> tuple[arb, ...]:
+    """Cumulative probabilities of the proposals, as balls of `bits`, the working precision."""
+    from flint import arb
+
+    weights = []
+    finite = len(radial.left) - (not radial.bounded)
+    for k in range(finite):
+        a, b = (arb(float(edge)) for edge in radial.edges[k : k + 2])
+        left, right = radial.left[k], radial.right[k]
+        if left == right:
+            weight = (b - a) * (b + a) / 2
+        else:
+            x = arb(float(right)) - arb(float(left))
+            weight = b * (b - a) * x.expm1() / x
+        weights.append(weight * arb(float(left)).exp())
+    if not radial.bounded:
+        a, s = arb(float(radial.edges[-2])), arb(radial.slope)
+        top = arb(float(radial.left[-1])).exp()
+        weights += [top * a / s, top / (s * s)]
+    total, sums = arb(0), []
+    for weight in weights:
+        total += weight
+        sums.append(total)
+    return tuple(partial / total for partial in sums)
+
+
+@kernel
+def _cells(
+    words: NDArray[np.uint64],
+    secrets: FloatArray,
+    cumulative: FloatArray,
+    guide: NDArray[np.int64],
+    kind: NDArray[np.int64],
+    start: FloatArray,
+    end: FloatArray,
+    drop: FloatArray,
+    growth: FloatArray,
+    slope: float,
+    step: float,
+    cells: NDArray[np.int64],
+    state: NDArray[np.uint8],
+) -> int:
+    """Cells of x + r (cos t, sin t), with the error of r and of all choices bounded.
+
+    The piece is certain where the uniform is 2^-51 away from its limits.  With g = expm1(x)
+    the inverse t = log1p(v g) / x has derivative g / (x (1 + v g)) in v; the relative errors
+    of g, of the product and of x act through it too, together below 2^-50; those of log1p
+    and the quotient are within ROUNDING of t.
+    """
+    left, last = 0, cumulative.size - 1
+    for i in range(secrets.shape[0]):
+        u = fraction(words[4 * i], 0)
+        k = guide[np.int64(u * guide.size)]
+        while k < last and u >= cumulative[k]:
+            k += 1
+        sure = (k == last or cumulative[k] - u > 2.0**-51) and (
+            k == 0 or u - cumulative[k - 1] > 2.0**-51
+        )
+        v, chance = fraction(words[4 * i + 1], 0), fraction(words[4 * i + 2], 0)
+        a = start[k]
+        if kind[k] == _GAMMA:
+            radius = a - math.log(v * chance) / slope
+            slip = (log_error(v) + log_error(chance)) / slope + ROUNDING * radius
+        elif kind[k] == _EXPONENTIAL:
+            radius = a - math.log(v) / slope
+            slip = log_error(v) / slope + ROUNDING * radius
+        elif kind[k] == _FLAT:
+            area = (end[k] - a) * (end[k] + a)
+            radius = math.sqrt(a * a + v * area)
+            slip = 2.0**-52 * area / radius + ROUNDING * radius
+            if v < 2.0**-40:
+                sure = False
+        else:
+            x, g, width = drop[k], growth[k], end[k] - a
+            t = math.log1p(v * g) / x
+            below = 1 + v * g
+            radius = a + width * t
+            slip = width * (2.0**-50 * (g / x) / below + ROUNDING * t) + ROUNDING * radius
+            if below < 2.0**-30:
+                sure = False
+            if sure and chance * end[k] > radius + slip + ROUNDING * end[k]:
+                state[i] = REJECTED
+                left += 1
+                continue
+            if chance * end[k] > radius - slip - ROUNDING * end[k]:
+                sure = False
+        cosine, sine = direction(words[4 * i + 3])
+        place_x, place_y = secrets[i, 0], secrets[i, 1]
+        reach = radius + abs(place_x) + abs(place_y)
+        error = (slip + ROUNDING * reach) / step + ROUNDING
+        at_x, at_y = (place_x + radius * cosine) / step + 0.5, (place_y + radius * sine) / step + 0.5
+        column, row = math.floor(at_x), math.floor(at_y)
+        cells[i, 0], cells[i, 1] = np.int64(column), np.int64(row)
+        sure = sure and not near_border(at_x, column, error) and not near_border(at_y, row, error)
+        state[i] = DECIDED if sure else UNDECIDED
+        left += not sure
+    return left
