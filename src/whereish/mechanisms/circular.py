@@ -6,10 +6,11 @@ r, r' (ElSalamouny and Gambs 2018, Theorem 4), which
 :func:`~whereish.solvers.radial_ratio.largest_radial_ratio` proves over all pairs.
 
 ln R is piecewise linear, so the radius is drawn without a table of its distribution: a
-piece by its weight, a truncated exponential number t within it by inversion, and r = a + t
-accepted with probability r / b on [a, b].  A flat piece is inverted directly, and a tail
-a + Exponential or a + Gamma(2) needs no rejection.  :func:`_cells` and
-:meth:`CircularNoise._exact` do this in doubles with bounded error and in balls.
+piece by its weight, then on [a, b] either r = a + a truncated exponential number, accepted
+with probability r / b, or a uniform point of the ring, accepted with probability
+R(r) / max R, whichever is accepted more often.  A tail is a + Exponential or a + Gamma(2),
+without rejection.  :func:`_cells` and :meth:`CircularNoise._exact` do this in doubles with
+bounded error and in balls.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ __all__ = ["CircularNoise", "Radial"]
 Radial: TypeAlias = LogLinear | Callable[[float], float] | Sequence[ArrayLike]
 """Pieces; a function of the radius in metres; or a table: radii and values, in two rows."""
 
-_INNER, _FLAT, _EXPONENTIAL, _GAMMA = 0, 1, 2, 3
+_STEEP, _RING, _EXPONENTIAL, _GAMMA = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -238,7 +239,7 @@ class _Pieces:
     kind: NDArray[np.int64]
     start: FloatArray
     end: FloatArray
-    drop: FloatArray  # right - left
+    drop: FloatArray  # right - left; 0 only where they are equal
     growth: FloatArray  # expm1(drop)
 
     @classmethod
@@ -248,7 +249,8 @@ class _Pieces:
         drop = np.zeros(count)
         finite = len(radial.left) - (not radial.bounded)
         drop[:finite] = radial.right[:finite] - radial.left[:finite]
-        kind = np.where(drop == 0, _FLAT, _INNER).astype(np.int64)
+        kind = np.where(_ring_is_better(radial), _RING, _STEEP).astype(np.int64)
+        kind = np.resize(kind, count)
         if not radial.bounded:
             kind[-2:] = _EXPONENTIAL, _GAMMA
             start, end = np.append(start, start[-1]), np.append(end, end[-1])
@@ -278,13 +280,26 @@ class _Pieces:
             product = v if kind == _EXPONENTIAL else v * second.ball()
             return a - product.log() / arb(radial.slope)
         b = arb(float(self.end[k]))
-        if kind == _FLAT:
-            return (a * a + v * (b * b - a * a)).sqrt()
         x = arb(float(radial.right[k])) - arb(float(radial.left[k]))
-        radius = a + (b - a) * (v * x.expm1()).log1p() / x
-        if second.ball() * b > radius:
-            return REJECTED
-        return radius if second.ball() * b < radius else UNDECIDED
+        if kind == _RING:
+            radius = (a * a + v * (b * b - a * a)).sqrt()
+            share = (radius - a) / (b - a)
+            accept = (x * (share if self.drop[k] < 0 else share - 1)).exp()
+        else:
+            radius = a + (b - a) * (v * x.expm1()).log1p() / x
+            accept = radius / b
+        if self.drop[k] == 0 or second.ball() < accept:
+            return radius
+        return REJECTED if second.ball() > accept else UNDECIDED
+
+
+def _ring_is_better(radial: LogLinear) -> NDArray[np.bool_]:
+    """On which bounded pieces a uniform point of the ring is accepted more often."""
+    start, end = radial.edges[:-1], radial.edges[1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        x = radial.right - radial.left
+        mean = np.where(x == 0, 1.0, np.expm1(x) / x)
+        return np.asarray(np.exp(np.maximum(x, 0)) * (start + end) / 2 <= end * mean)
 
 
 @lru_cache(maxsize=16)
@@ -293,16 +308,16 @@ def _cumulative(radial: LogLinear, bits: int) -> tuple[arb, ...]:
     from flint import arb
 
     weights = []
+    ring = _ring_is_better(radial)
     finite = len(radial.left) - (not radial.bounded)
     for k in range(finite):
         a, b = (arb(float(edge)) for edge in radial.edges[k : k + 2])
-        left, right = radial.left[k], radial.right[k]
-        if left == right:
-            weight = (b - a) * (b + a) / 2
+        left, right = float(radial.left[k]), float(radial.right[k])
+        if ring[k]:
+            weights.append((b - a) * (b + a) / 2 * arb(max(left, right)).exp())
         else:
-            x = arb(float(right)) - arb(float(left))
-            weight = b * (b - a) * x.expm1() / x
-        weights.append(weight * arb(float(left)).exp())
+            x = arb(right) - arb(left)
+            weights.append(b * (b - a) * x.expm1() / x * arb(left).exp())
     if not radial.bounded:
         a, s = arb(float(radial.edges[-2])), arb(radial.slope)
         top = arb(float(radial.left[-1])).exp()
@@ -354,26 +369,31 @@ def _cells(
         elif kind[k] == _EXPONENTIAL:
             radius = a - math.log(v) / slope
             slip = log_error(v) / slope + ROUNDING * radius
-        elif kind[k] == _FLAT:
-            area = (end[k] - a) * (end[k] + a)
-            radius = math.sqrt(a * a + v * area)
-            slip = 2.0**-52 * area / radius + ROUNDING * radius
-            if v < 2.0**-40:
-                sure = False
         else:
-            x, g, width = drop[k], growth[k], end[k] - a
-            t = math.log1p(v * g) / x
-            below = 1 + v * g
-            radius = a + width * t
-            slip = width * (2.0**-50 * (g / x) / below + ROUNDING * t) + ROUNDING * radius
-            if below < 2.0**-30:
-                sure = False
-            if sure and chance * end[k] > radius + slip + ROUNDING * end[k]:
-                state[i] = REJECTED
-                left += 1
-                continue
-            if chance * end[k] > radius - slip - ROUNDING * end[k]:
-                sure = False
+            x, width = drop[k], end[k] - a
+            if kind[k] == _RING:
+                area = width * (end[k] + a)
+                radius = math.sqrt(a * a + v * area)
+                slip = 2.0**-52 * area / radius + ROUNDING * radius
+                share = (radius - a) / width
+                accept = math.exp(x * (share if x < 0 else share - 1))
+                margin = 2 * abs(x) * slip / width + ROUNDING * (1 + abs(x))
+                sure = sure and v >= 2.0**-40
+            else:
+                g = growth[k]
+                t = math.log1p(v * g) / x
+                below = 1 + v * g
+                radius = a + width * t
+                slip = width * (2.0**-50 * (g / x) / below + ROUNDING * t) + ROUNDING * radius
+                accept = radius / end[k]
+                margin = slip / end[k] + ROUNDING
+                sure = sure and below >= 2.0**-30
+            if x != 0 or kind[k] == _STEEP:
+                if sure and chance > accept + margin:
+                    state[i] = REJECTED
+                    left += 1
+                    continue
+                sure = sure and chance < accept - margin
         cosine, sine = direction(words[4 * i + 3])
         place_x, place_y = secrets[i, 0], secrets[i, 1]
         reach = radius + abs(place_x) + abs(place_y)
