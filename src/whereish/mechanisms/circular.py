@@ -141,9 +141,9 @@ class CircularNoise(RoundedMechanism):
         )
         return Guarantee(self.keeps.metric, Basis.CERTIFIED, source, NUMERICS)
 
-    def certified(self, l: Distinguishability) -> RadialRatio:
+    def certified(self, ell: Distinguishability) -> RadialRatio:
         """How well the radial keeps another l: the least t for which it keeps t * l."""
-        return largest_radial_ratio(self.radial, l.arrays)
+        return largest_radial_ratio(self.radial, ell.arrays)
 
     @property
     def mean_error(self) -> Length:
@@ -271,7 +271,9 @@ class _Pieces:
         cumulative = _cumulative(radial, ctx.prec)
         guess = bisect.bisect(self.cumulative, float(u))
         for k in range(max(guess - 1, 0), min(guess + 2, len(cumulative))):
-            if (k == 0 or u > cumulative[k - 1]) and (k + 1 == len(cumulative) or u < cumulative[k]):
+            if (k == 0 or u > cumulative[k - 1]) and (
+                k + 1 == len(cumulative) or u < cumulative[k]
+            ):
                 break
         else:
             return UNDECIDED
@@ -398,7 +400,10 @@ def _cells(
         place_x, place_y = secrets[i, 0], secrets[i, 1]
         reach = radius + abs(place_x) + abs(place_y)
         error = (slip + ROUNDING * reach) / step + ROUNDING
-        at_x, at_y = (place_x + radius * cosine) / step + 0.5, (place_y + radius * sine) / step + 0.5
+        at_x, at_y = (
+            (place_x + radius * cosine) / step + 0.5,
+            (place_y + radius * sine) / step + 0.5,
+        )
         column, row = math.floor(at_x), math.floor(at_y)
         cells[i, 0], cells[i, 1] = np.int64(column), np.int64(row)
         sure = sure and not near_border(at_x, column, error) and not near_border(at_y, row, error)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.circular import CircularNoise
@@ -13,6 +15,7 @@ from whereish.solvers.radial import LogLinear
 from whereish.solvers.radial_loss import Loss
 from whereish.solvers.radial_optimum import optimal_radial
 from whereish.space.plane import Plane
+from whereish.space.points import FloatArray
 from whereish.units import Length
 
 __all__ = ["OptimalCircular", "laplace_within"]
@@ -52,7 +55,7 @@ class OptimalCircular(CircularNoise):
     def __init__(
         self,
         keeps: Distinguishability,
-        loss: Loss | None = None,
+        loss: Loss | Callable[[FloatArray], FloatArray] | None = None,
         *,
         bound: float | None = None,
         tail: Mapping[str | Length, float] | None = None,
@@ -95,5 +98,5 @@ def laplace_within(
     decay = on_plane.decay * (1 - 2.0**-40)
     if not (math.isfinite(decay) and decay > 0):
         raise InvalidInput(f"no planar Laplace noise is the largest that keeps {keeps}")
-    radial = LogLinear([0.0, math.inf], [0.0], [0.0], decay)  # type: ignore[arg-type]
+    radial = LogLinear(np.array([0.0, math.inf]), np.zeros(1), np.zeros(1), decay)
     return CircularNoise(radial, keeps=keeps, resolution=resolution, plane=plane)

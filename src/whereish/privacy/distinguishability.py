@@ -105,9 +105,7 @@ class Distinguishability:
         return cls(starts, (0.0, level), (eps.per_m, 0.0), f"min({eps} * d, {level:g})")
 
     @classmethod
-    def stairs(
-        cls, step: Length | str, level: float, *, base: float = 0.0
-    ) -> Distinguishability:
+    def stairs(cls, step: Length | str, level: float, *, base: float = 0.0) -> Distinguishability:
         """Affine in steps: base + level * ceil(d / step) for d > 0.
 
         From the 256th step on its linear lower bound base + level * d / step is used.
@@ -152,23 +150,23 @@ class Distinguishability:
         A first level above zero is a jump at 0.  `beyond` the last distance there is no
         promise, the last level, or the last slope.
         """
-        d, l = np.array(distances, float), np.array(levels, float)
-        if d.ndim != 1 or d.shape != l.shape or len(d) < 2 or d[0] != 0:
+        d, ell = np.array(distances, float), np.array(levels, float)
+        if d.ndim != 1 or d.shape != ell.shape or len(d) < 2 or d[0] != 0:
             raise InvalidInput(
                 "a table of l must be two rows of equal length >= 2, the first distance 0; got"
-                f" shapes {d.shape} and {l.shape}"
+                f" shapes {d.shape} and {ell.shape}"
             )
         if beyond not in ("unlimited", "constant", "linear"):
             raise InvalidInput(f"beyond must be unlimited, constant or linear; got {beyond!r}")
-        if np.isnan(l).any():
+        if np.isnan(ell).any():
             raise InvalidInput("l must be a number at every distance; got NaN")
         if not np.isfinite(d).all() or (np.diff(d) <= 0).any():
             raise InvalidInput("the distances of a table must be finite and increasing")
-        if np.isinf(l).any():
+        if np.isinf(ell).any():
             raise InvalidInput("the levels of a table must be finite; say beyond='unlimited'")
-        slopes = np.diff(l) / np.diff(d)
+        slopes = np.diff(ell) / np.diff(d)
         last = {"unlimited": 0.0, "constant": 0.0, "linear": float(slopes[-1])}[beyond]
-        levels_after = [*l[:-1].tolist(), math.inf if beyond == "unlimited" else float(l[-1])]
+        levels_after = [*ell[:-1].tolist(), math.inf if beyond == "unlimited" else float(ell[-1])]
         text = f"a table of {len(d)} distances up to {Length(float(d[-1]))}, {beyond} beyond"
         return cls(tuple(d.tolist()), tuple(levels_after), (*slopes.tolist(), last), text)
 
@@ -202,7 +200,7 @@ class Distinguishability:
             at = Length(float(nodes[1:][np.flatnonzero(np.diff(values) < 0)[0]]))
             raise InvalidInput(f"l must not decrease with distance; it falls after {at}")
         finite = np.isfinite(values)
-        d, l = nodes[1:][finite], values[finite]
+        d, ell = nodes[1:][finite], values[finite]
         limit = float(nodes[1:][~finite][0]) if not finite.all() else None
         if len(d) < 2 or shape not in _SHAPES:
             raise InvalidInput(
@@ -210,7 +208,7 @@ class Distinguishability:
                 f" got {len(d)} nodes and {shape!r}"
             )
         text = f"a {shape} function up to {Length(far)}"
-        pieces = list(_SHAPES[shape](d * 1.0, l * (1 - _ROUNDING)))
+        pieces = list(_SHAPES[shape](d * 1.0, ell * (1 - _ROUNDING)))
         if limit is not None:
             pieces.append((limit, math.inf, 0.0))
         starts, levels, slopes = zip(*pieces, strict=True)
@@ -438,9 +436,9 @@ def _quotient(a: float, b: float) -> float:
 _Pieces = Iterator[tuple[float, float, float]]
 
 
-def _chords(d: FloatArray, l: FloatArray) -> _Pieces:
+def _chords(d: FloatArray, ell: FloatArray) -> _Pieces:
     """Below a concave function: chords from (0, 0)."""
-    at, level = [0.0, *d.tolist()], [0.0, *l.tolist()]
+    at, level = [0.0, *d.tolist()], [0.0, *ell.tolist()]
     slopes = np.diff(level) / np.diff(at)
     if (np.diff(slopes) > _ROUNDING * slopes.max(initial=0.0)).any():
         raise InvalidInput("l was declared concave, but its slope grows between nodes")
@@ -448,33 +446,33 @@ def _chords(d: FloatArray, l: FloatArray) -> _Pieces:
     yield at[-1], level[-1], 0.0
 
 
-def _continuations(d: FloatArray, l: FloatArray) -> _Pieces:
+def _continuations(d: FloatArray, ell: FloatArray) -> _Pieces:
     """Below a convex function: the larger continuation of the chords on either side."""
-    slopes = np.diff(l) / np.diff(d)
+    slopes = np.diff(ell) / np.diff(d)
     if (np.diff(slopes) < -_ROUNDING * slopes.max(initial=0.0)).any():
         raise InvalidInput("l was declared convex, but its slope falls between nodes")
     yield 0.0, 0.0, 0.0
-    rise = d[0] - l[0] / slopes[0] if slopes[0] > 0 else d[0]
+    rise = d[0] - ell[0] / slopes[0] if slopes[0] > 0 else d[0]
     if 0 < rise < d[0]:
         yield float(rise), 0.0, float(slopes[0])
     for k in range(len(d) - 1):
         before = float(slopes[k - 1]) if k else 0.0
         next_slope = float(slopes[k + 1]) if k + 1 < len(slopes) else 0.0
-        yield float(d[k]), float(l[k]), before
+        yield float(d[k]), float(ell[k]), before
         width = float(d[k + 1] - d[k])
-        rise_total = float(l[k + 1] - l[k])
+        rise_total = float(ell[k + 1] - ell[k])
         if next_slope > before:
             meet = width - (rise_total - before * width) / (next_slope - before)
             if 0 < meet < width and next_slope > 0:
-                value = max(float(l[k + 1]) - next_slope * (width - meet), float(l[k]))
+                value = max(float(ell[k + 1]) - next_slope * (width - meet), float(ell[k]))
                 yield float(d[k]) + meet, value, next_slope
-    yield float(d[-1]), float(l[-1]), 0.0
+    yield float(d[-1]), float(ell[-1]), 0.0
 
 
-def _staircase(d: FloatArray, l: FloatArray) -> _Pieces:
+def _staircase(d: FloatArray, ell: FloatArray) -> _Pieces:
     """Below any nondecreasing function: its value at the node before."""
     yield 0.0, 0.0, 0.0
-    for start, level in zip(d.tolist(), l.tolist(), strict=True):
+    for start, level in zip(d.tolist(), ell.tolist(), strict=True):
         yield start, level, 0.0
 
 

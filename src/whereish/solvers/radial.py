@@ -183,9 +183,7 @@ class LogLinear:
         return np.unique(np.concatenate([*parts, inner]))
 
 
-def from_table(
-    radii: ArrayLike, densities: ArrayLike, *, slope: float | None = None
-) -> LogLinear:
+def from_table(radii: ArrayLike, densities: ArrayLike, *, slope: float | None = None) -> LogLinear:
     """Log-linear interpolation of positive values at radii from 0, in any common scale.
 
     Beyond the last radius it falls with `slope` per metre, by default that of the last piece.
@@ -227,10 +225,10 @@ def from_callable(
         a, b = open_pieces.pop()
         middle = (a + b) / 2
         nodes[middle] = log_at(middle)
-        if len(nodes) > _MOST_NODES:
+        if len(nodes) > _MOST_NODES or b - a < 1e-9 * reach:
             raise InvalidInput(
-                f"the radial needs more than {_MOST_NODES} nodes for a tolerance of"
-                f" {tolerance:g} in ln R: take a larger tolerance, or does it jump?"
+                f"the radial is not within {tolerance:g} in ln R of {_MOST_NODES} nodes: does it"
+                " jump? give it as pieces then, or take a larger tolerance"
             )
         if abs(nodes[middle] - (nodes[a] + nodes[b]) / 2) > tolerance:
             open_pieces += [(a, middle), (middle, b)]

@@ -240,7 +240,7 @@ def _solved(
         matrix = vstack([matrix, csr_array(tail_mass)])
         right = np.append(right, tail_limits)
     size = float(np.abs(cost).max()) or 1.0
-    result = linprog(
+    result: Any = linprog(  # type: ignore[call-overload]
         cost / size,
         A_ub=matrix,
         b_ub=right,
@@ -289,7 +289,7 @@ def lattice_value(
     result = _solved(f * scale, _stacked([decreasing, chains]), upper)
     y = np.maximum(-result.ineqlin.marginals, 0.0)
     split = len(decreasing.i)
-    return -upper[0] * _deficit(f * scale, decreasing, y[:split], chains, y[split:])
+    return -float(upper[0]) * _deficit(f * scale, decreasing, y[:split], chains, y[split:])
 
 
 def _deficit(f: Array, decreasing: Rows, down: Array, chains: Rows, along: Array) -> float:

@@ -6,8 +6,9 @@ units of 1/s, s the largest rate at which a tail may fall (s d <= l(d) for all d
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -57,7 +58,7 @@ class RadialOptimum:
 class _Problem:
     """All in units of 1/decay: step, node count, loss, bound and tails."""
 
-    l: Distinguishability
+    ell: Distinguishability
     unit: float  # metres
     step_m: float
     count: int
@@ -72,7 +73,7 @@ class _Problem:
 
     @property
     def nodes(self) -> Array:
-        return self.step * np.arange(self.count)
+        return np.asarray(self.step * np.arange(self.count), np.float64)
 
     def value(self, r: Array) -> Array:
         return self.loss.value(r * self.unit)
@@ -87,11 +88,11 @@ class _Problem:
         So a line through two neighbouring values stays below l, unless l is convex there.
         """
         d = self.step_m * np.arange(self.count)
-        levels = self.l(d)
-        for jump in _jumps(self.l):
+        levels = self.ell(d)
+        for jump in _jumps(self.ell):
             k = int(np.searchsorted(d, jump))
             if k < self.count and d[k] > jump:
-                levels[k] = min(levels[k], float(self.l(jump)))
+                levels[k] = min(levels[k], float(self.ell(jump)))
         return np.asarray(levels * (1 - reserve))
 
     def tail_decay(self, levels: Array) -> float:
@@ -100,7 +101,7 @@ class _Problem:
 
     def levels_below(self, step: float) -> Array:
         """l at multiples of a step a little below, rounded up."""
-        return np.asarray(self.l(step * self.unit * np.arange(self.count)) * (1 + 2.0**-48))
+        return np.asarray(self.ell(step * self.unit * np.arange(self.count)) * (1 + 2.0**-48))
 
     def log_scale(self, levels: Array) -> Array:
         """About ln R: flat as far as the bound M makes it, then as fast as chains allow."""
@@ -110,7 +111,7 @@ class _Problem:
 
 
 def optimal_radial(
-    l: Distinguishability,
+    ell: Distinguishability,
     loss: Loss,
     *,
     bound: float = math.inf,
@@ -130,18 +131,18 @@ def optimal_radial(
     for q, limit in tail:
         if not (q > 0 and math.isfinite(q) and 0 <= limit <= 1):
             raise InvalidInput("a tail must be pairs (distance > 0, probability in [0, 1])")
-    decay = l.decay
+    decay = ell.decay
     if math.isinf(decay):
-        return _disk(l, loss, bound, tail)
+        return _disk(ell, loss, bound, tail)
     if decay <= 0:
         raise InvalidInput(
-            f"no noise that integrates over the plane keeps {l}: it grows more slowly than any"
+            f"no noise that integrates over the plane keeps {ell}: it grows more slowly than any"
             " multiple of the distance; restrict it to the region's diameter with"
             " .restricted(...)"
         )
-    problem = _problem(l, loss, bound, tail, decay)
+    problem = _problem(ell, loss, bound, tail, decay)
     radial, solution = _from_above(problem)
-    ratio = largest_radial_ratio(radial, l.arrays)
+    ratio = largest_radial_ratio(radial, ell.arrays)
     if ratio.upper > 1:
         raise NotPrivate(f"the solved radial keeps only {ratio.upper:.9g} * l; report this")
     reached = radial.expectation(loss.value, cuts=loss.cuts)
@@ -149,7 +150,7 @@ def optimal_radial(
 
 
 def _problem(
-    l: Distinguishability,
+    ell: Distinguishability,
     loss: Loss,
     bound: float,
     tail: tuple[tuple[float, float], ...],
@@ -158,21 +159,21 @@ def _problem(
     unit = 1 / decay
     flat = 0.0 if math.isinf(bound) else 1 / math.sqrt(math.pi * bound)
     reach = flat * decay + _DEPTH + max([*loss.cuts, *(q for q, _ in tail)], default=0.0) * decay
-    jumps = _jumps(l)
+    jumps = _jumps(ell)
     step = _JUMP_STEP if loss.cuts else _STEP
     least = min([step, *(jump * decay / _LEAST_PER_JUMP for jump in jumps)])
     wanted = max(least, min(step, _STEP / 2), reach / _MOST_NODES)
-    step_m = _aligned(wanted * unit, jumps or l.starts[1:])
+    step_m = _aligned(wanted * unit, jumps or ell.starts[1:])
     count = math.ceil(reach / (step_m * decay)) + 1
     radii = np.array([q * decay for q, _ in tail])
     limits = np.array([limit for _, limit in tail])
-    return _Problem(l, unit, step_m, count, loss, bound / decay**2, radii, limits)
+    return _Problem(ell, unit, step_m, count, loss, bound / decay**2, radii, limits)
 
 
-def _jumps(l: Distinguishability) -> tuple[float, ...]:
+def _jumps(ell: Distinguishability) -> tuple[float, ...]:
     """The distances > 0 at which l jumps."""
-    starts = np.asarray(l.starts[1:])
-    return tuple(starts[l.after(starts) > l(starts) * (1 + 1e-12)].tolist())
+    starts = np.asarray(ell.starts[1:])
+    return tuple(starts[ell.after(starts) > ell(starts) * (1 + 1e-12)].tolist())
 
 
 def _aligned(wanted: float, marks: tuple[float, ...]) -> float:
@@ -198,7 +199,7 @@ def _from_above(problem: _Problem) -> tuple[LogLinear, NodeSolution]:
     for _ in range(12):
         solution = _solve_nodes(problem, bound, limits, share)
         radial = _interpolant(problem, solution, share)
-        ratio = largest_radial_ratio(radial, problem.l.arrays)
+        ratio = largest_radial_ratio(radial, problem.ell.arrays)
         peak = radial.peak * problem.unit**2 / problem.bound
         if len(limits):
             over = radial.survival(problem.tail_radii * problem.unit) / problem.tail_limits
@@ -212,7 +213,7 @@ def _from_above(problem: _Problem) -> tuple[LogLinear, NodeSolution]:
         if not share > 0.5:
             break
     raise SolverError(
-        f"no piecewise log-linear radial was found that keeps {problem.l} and its limits:"
+        f"no piecewise log-linear radial was found that keeps {problem.ell} and its limits:"
         " loosen the bound M or the tail a little"
     )
 
@@ -258,8 +259,6 @@ def _solve_nodes(problem: _Problem, bound: float, limits: Array, share: float) -
 
 def _why_infeasible(problem: _Problem) -> str:
     """Which tail limit cannot be met, as far as one alone shows it."""
-    from dataclasses import replace
-
     none = replace(problem, tail_radii=np.empty(0), tail_limits=np.empty(0))
     for q, limit in zip(problem.tail_radii, problem.tail_limits, strict=True):
         threshold = Loss.threshold(f"{float(q) * problem.unit!r} m")
@@ -270,8 +269,8 @@ def _why_infeasible(problem: _Problem) -> str:
             density = problem.bound / problem.unit**2
             within = "" if math.isinf(density) else f" with density at most {density:.4g} per m²"
             return (
-                f"no noise{within} that keeps {problem.l} has P(|v| > {q * problem.unit:.6g} m) <="
-                f" {limit:g}: the least possible is {least:.6g}; loosen the tail, the bound M or l"
+                f"no noise{within} that keeps {problem.ell} has P(|v| > {q * problem.unit:.6g} m)"
+                f" <= {limit:g}: the least possible is {least:.6g}; loosen the tail, the bound M or l"
             )
     return "the tail limits cannot all be met together: loosen one of them, the bound M or l"
 
@@ -285,7 +284,9 @@ def _interpolant(problem: _Problem, solution: NodeSolution, share: float) -> Log
     keep = np.concatenate([[True], bends])
     radii = problem.step_m * np.flatnonzero(keep)
     left = g[keep]
-    return LogLinear(np.append(radii, np.inf), left, np.append(left[1:], -np.inf), decay / problem.unit)
+    return LogLinear(
+        np.append(radii, np.inf), left, np.append(left[1:], -np.inf), decay / problem.unit
+    )
 
 
 def _closed(problem: _Problem, g: Array, share: float) -> Array:
@@ -311,7 +312,7 @@ def _from_below(problem: _Problem, solution: NodeSolution) -> float:
     levels = problem.levels_below(step)
     offsets, steps = essential_offsets(levels)
     hull = closure(levels)
-    nodes = step * np.arange(problem.count)
+    nodes = np.asarray(step * np.arange(problem.count), np.float64)
     rings = np.diff(nodes**2) / 2
     implied = 1 / (2 * math.pi * float((np.exp(-hull[1:]) * rings).sum()))
     bound = min(problem.bound, implied) * (1 + 2.0**-40)
@@ -323,7 +324,7 @@ def _from_below(problem: _Problem, solution: NodeSolution) -> float:
     slices = 1 if problem.loss.slope is not None else math.ceil(step / _SLICE)
     times = np.unique(np.concatenate([np.linspace(0, step, slices + 1), inner]))
     total = price - float(prices @ problem.tail_limits)
-    for a, b in zip(times[:-1], times[1:], strict=True):
+    for a, b in itertools.pairwise(times):
         for t in (a, b):
             f = _minorant(problem, nodes, float(a), float(b), float(t), price, prices)
             value = lattice_value(
@@ -361,7 +362,7 @@ def _minorant(
 
 
 def _disk(
-    l: Distinguishability, loss: Loss, bound: float, tail: tuple[tuple[float, float], ...]
+    ell: Distinguishability, loss: Loss, bound: float, tail: tuple[tuple[float, float], ...]
 ) -> RadialOptimum:
     """A single point has nothing to hide: the uniform disk of density M is optimal.
 
@@ -378,7 +379,7 @@ def _disk(
         if radial.survival(q) > limit:
             raise InvalidInput(
                 f"no noise with density at most {bound:.4g} per m² has P(|v| > {q:.6g} m) <="
-                f" {limit:g}: the least possible is {float(radial.survival(q)):.6g}"
+                f" <= {limit:g}: the least possible is {float(radial.survival(q)):.6g}"
             )
     reached = radial.expectation(loss.value, cuts=loss.cuts)
-    return RadialOptimum(radial, reached, reached, largest_radial_ratio(radial, l.arrays))
+    return RadialOptimum(radial, reached, reached, largest_radial_ratio(radial, ell.arrays))

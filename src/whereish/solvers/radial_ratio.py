@@ -50,10 +50,10 @@ class RadialRatio:
 
 def largest_radial_ratio(
     radial: LogLinear,
-    l: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    ell: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
 ) -> RadialRatio:
     """Enclose the least t such that `radial` keeps t * l, l = (starts, levels, slopes)."""
-    starts, levels, slopes = (np.ascontiguousarray(a, np.float64) for a in l)
+    starts, levels, slopes = (np.ascontiguousarray(a, np.float64) for a in ell)
     if math.isinf(levels[0]):
         return RadialRatio(0.0, 0.0, (0.0, 0.0))
     if radial.bounded:  # zero next to positive, at any small distance
@@ -62,9 +62,7 @@ def largest_radial_ratio(
     candidates = [
         _slopes(radial, levels[0], slopes[0], levels[-1], slopes[-1]),
         _corners(radial.edges, radial.left, radial.right, starts, levels, slopes),
-        _shifts(
-            radial.edges, radial.left, radial.right, radial.slope, starts, levels, slopes
-        ),
+        _shifts(radial.edges, radial.left, radial.right, radial.slope, starts, levels, slopes),
     ]
     low, high = (max(c[k] for c in candidates) for k in (0, 1))
     worst = max(candidates, key=lambda c: c[0])
