@@ -56,6 +56,7 @@ def test_masses_are_the_integral_of_the_density():
     assert float(radial.survival(0.0)) == 1.0
 
 
+@settings(deadline=None)
 @given(st.floats(0.0, 0.999999))
 def test_quantile_inverts_the_survival(chance):
     radial = pieces()
@@ -117,17 +118,16 @@ def test_planar_laplace_keeps_its_epsilon_exactly():
 
 
 def test_a_staircase_keeps_its_level_up_to_the_exact_width():
-    radial = staircase(0.25, 1.0, 0.5, 8)
-    flat = LogLinear(radial.edges[:9], radial.left[:8], radial.right[:8])  # without the tail
-    open_end = LogLinear(
-        np.append(radial.edges[:8], np.inf), radial.left[:8], radial.right[:8], 0.01
-    )
-    assert largest_radial_ratio(flat, Distinguishability.unlimited().arrays).upper == 0.0
-    kept = largest_radial_ratio(open_end, Distinguishability.location("1 m", 0.5).arrays)
-    assert kept.upper == pytest.approx(1.0 + 0.02 * 0, abs=0.03)
-    # A little farther than one step two steps can be crossed.
-    beyond = largest_radial_ratio(open_end, Distinguishability.location("1.0001 m", 0.5).arrays)
-    assert beyond.lower > 1.9
+    steps = staircase(0.25, 1.0, 0.5, 8)
+    # Without the last steps and with a gentle tail no two steps lie within one metre.
+    edges, left, right = np.append(steps.edges[:8], np.inf), steps.left[:8], steps.right[:8]
+    radial = LogLinear(edges, left, right, 1e-9)
+    kept = largest_radial_ratio(radial, Distinguishability.location("1 m", 0.5 + 1e-8).arrays)
+    assert kept.holds
+    assert kept.lower > 1 - 1e-6
+    # A little farther than one step, two can be crossed.
+    beyond = largest_radial_ratio(radial, Distinguishability.location("1.0001 m", 0.5).arrays)
+    assert beyond.lower == pytest.approx(2.0)
 
 
 def test_a_jump_breaks_every_promise_that_is_continuous_at_zero():
@@ -174,7 +174,7 @@ def test_the_enclosure_holds_every_pair_and_is_attained(promise, steps, jump, se
     rng = np.random.default_rng(seed)
     inner = edges[1:-1]
     r = np.concatenate(
-        [np.linspace(0, 1.2 * inner[-1] + 6000, 700), inner - 1e-6, inner + 1e-6,
+        [np.linspace(0, 1.2 * inner[-1] + 6000, 700), inner - 1e-2, inner + 1e-2,
          rng.uniform(0, inner[-1] + 6000, 100)]
     )  # fmt: skip
     starts = np.asarray(promise.starts)
