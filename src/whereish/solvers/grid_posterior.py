@@ -89,8 +89,12 @@ def bayesian_targets(
         rows = block[: min(_BLOCK, len(centres) - first)]
         report_rows(tables, shape, secrets, first, rows)
         rows *= chances
-        rows /= rows.sum(axis=1, keepdims=True)
-        targets[first : first + len(rows)] = candidates[euclidean_argmin(rows, places, among)]
+        total = rows.sum(axis=1, keepdims=True)
+        rows /= np.where(total > 0, total, 1.0)
+        best = euclidean_argmin(rows, places, among)
+        for k in np.flatnonzero(total[:, 0] == 0):  # no possible secret: the closest candidate
+            best[k] = np.argmin(((among - centres[first + k]) ** 2).sum(axis=1))
+        targets[first : first + len(rows)] = candidates[best]
     return targets
 
 
