@@ -40,9 +40,7 @@ def rising_noise():
     left = np.array([-3.0, 0.0, -2.0, -6.0, -1.0])
     right = np.array([0.0, -4.0, -2.0, -1.0, 0.0])
     radial = LogLinear(edges, left, right, 0.05)
-    return CircularNoise(
-        radial, keeps=Distinguishability.location("1 m", 5.0), resolution="5 m"
-    )
+    return CircularNoise(radial, keeps=Distinguishability.location("1 m", 5.0), resolution="5 m")
 
 
 def optimal_noise():

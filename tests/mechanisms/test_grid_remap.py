@@ -124,9 +124,9 @@ def test_real_check_ins_on_80_by_60_cells(data_file):
         [(lon + 73.98) * metres * np.cos(np.radians(40.75)), (lat - 40.75) * metres]
     )
     raster = Raster(60, 80, (500.0, 500.0), (-20_000.0, -15_000.0), Plane())
-    prior = np.bincount(
-        raster.locate(xy[raster.box.contains(xy)]), minlength=len(raster)
-    ).astype(float)
+    prior = np.bincount(raster.locate(xy[raster.box.contains(xy)]), minlength=len(raster)).astype(
+        float
+    )
     prior /= prior.sum()
     columns = np.random.default_rng(0).choice(len(raster), 16, replace=False)
     between = distances(raster)

@@ -101,7 +101,5 @@ def compare_radials(
     for keeps in promises:
         best = OptimalCircular(keeps, wanted)
         laplace = laplace_within(keeps).expected_loss(wanted)
-        found.append(
-            RadialComparison(keeps, wanted, best.loss_value, best.lower_bound, laplace)
-        )
+        found.append(RadialComparison(keeps, wanted, best.loss_value, best.lower_bound, laplace))
     return found
