@@ -6,7 +6,7 @@ r, r' (ElSalamouny and Gambs 2018, Theorem 4), which
 :func:`~whereish.solvers.radial_ratio.largest_radial_ratio` proves over all pairs.
 
 ln R is piecewise linear, so the radius is drawn without a table of its distribution: a
-piece by its weight, then on [a, b] either r = a + a truncated exponential number, accepted
+part of a piece by its weight, then on [a, b] either r = a + a truncated exponential number, accepted
 with probability r / b, or a uniform point of the ring, accepted with probability
 R(r) / max R, whichever is accepted more often.  A tail is a + Exponential or a + Gamma(2),
 without rejection.  :func:`_cells` and :meth:`CircularNoise._exact` do this in doubles with
@@ -63,6 +63,7 @@ Radial: TypeAlias = LogLinear | Callable[[float], float] | Sequence[ArrayLike]
 """Pieces; a function of the radius in metres; or a table: radii and values, in two rows."""
 
 _STEEP, _RING, _EXPONENTIAL, _GAMMA = 0, 1, 2, 3
+_DROP, _MOST_PARTS = 0.25, 4096  # of ln R on a part, and how many parts at most
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -239,27 +240,24 @@ class _Pieces:
     kind: NDArray[np.int64]
     start: FloatArray
     end: FloatArray
-    drop: FloatArray  # right - left; 0 only where they are equal
+    drop: FloatArray  # of ln R from start to end; 0 only where it is flat
     growth: FloatArray  # expm1(drop)
 
     @classmethod
     def of(cls, radial: LogLinear) -> _Pieces:
-        count = len(radial.left) + (not radial.bounded)
-        start, end = radial.edges[:-1], radial.edges[1:]
-        drop = np.zeros(count)
-        finite = len(radial.left) - (not radial.bounded)
-        drop[:finite] = radial.right[:finite] - radial.left[:finite]
-        kind = np.where(_ring_is_better(radial), _RING, _STEEP).astype(np.int64)
-        kind = np.resize(kind, count)
+        parts = _parts(radial)
+        start, end, drop = parts.start, parts.end, parts.drop
+        kind = np.where(parts.ring, _RING, _STEEP).astype(np.int64)
         if not radial.bounded:
-            kind[-2:] = _EXPONENTIAL, _GAMMA
-            start, end = np.append(start, start[-1]), np.append(end, end[-1])
+            kind = np.append(kind, [_EXPONENTIAL, _GAMMA])
+            start = np.append(start, [radial.edges[-2]] * 2)
+            end, drop = np.append(end, [np.inf] * 2), np.append(drop, [0.0] * 2)
         with arb_precision(192):
             cumulative = np.array([float(c) for c in _cumulative(radial, 192)])
-        size = 1 << max(6, 2 * count - 1).bit_length()
+        size = 1 << max(6, (2 * len(kind) - 1).bit_length())
         guide = np.searchsorted(cumulative, np.arange(size) / size, side="left")
         guide = np.maximum(guide - 1, 0).astype(np.int64)
-        return cls(cumulative, guide, kind, start.copy(), end.copy(), drop, np.expm1(drop))
+        return cls(cumulative, guide, kind, start, end, drop, np.expm1(drop))
 
     def radius_ball(
         self, radial: LogLinear, choice: LazyUniform, first: LazyUniform, second: LazyUniform
@@ -269,11 +267,10 @@ class _Pieces:
 
         u = choice.ball()
         cumulative = _cumulative(radial, ctx.prec)
+        last = len(cumulative) - 1
         guess = bisect.bisect(self.cumulative, float(u))
-        for k in range(max(guess - 1, 0), min(guess + 2, len(cumulative))):
-            if (k == 0 or u > cumulative[k - 1]) and (
-                k + 1 == len(cumulative) or u < cumulative[k]
-            ):
+        for k in range(max(guess - 1, 0), min(guess + 2, last + 1)):
+            if (k == 0 or u > cumulative[k - 1]) and (k == last or u < cumulative[k]):
                 break
         else:
             return UNDECIDED
@@ -281,8 +278,7 @@ class _Pieces:
         if kind in (_EXPONENTIAL, _GAMMA):
             product = v if kind == _EXPONENTIAL else v * second.ball()
             return a - product.log() / arb(radial.slope)
-        b = arb(float(self.end[k]))
-        x = arb(float(radial.right[k])) - arb(float(radial.left[k]))
+        _, b, _, x = _part_balls(radial, k)
         if kind == _RING:
             radius = (a * a + v * (b * b - a * a)).sqrt()
             share = (radius - a) / (b - a)
@@ -295,13 +291,45 @@ class _Pieces:
         return REJECTED if second.ball() > accept else UNDECIDED
 
 
-def _ring_is_better(radial: LogLinear) -> NDArray[np.bool_]:
-    """On which bounded pieces a uniform point of the ring is accepted more often."""
-    start, end = radial.edges[:-1], radial.edges[1:]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        x = radial.right - radial.left
-        mean = np.where(x == 0, 1.0, np.expm1(x) / x)
-        return np.asarray(np.exp(np.maximum(x, 0)) * (start + end) / 2 <= end * mean)
+@dataclass(frozen=True)
+class _Parts:
+    """The bounded pieces, cut so that R changes little on each and proposals are accepted."""
+
+    piece: NDArray[np.intp]
+    start: FloatArray
+    end: FloatArray
+    drop: FloatArray
+    ring: NDArray[np.bool_]
+
+
+@lru_cache(maxsize=16)
+def _parts(radial: LogLinear) -> _Parts:
+    count = len(radial.left) - (not radial.bounded)
+    drops = radial.right[:count] - radial.left[:count]
+    most = max(1, _MOST_PARTS // max(count, 1))
+    parts = np.clip(np.ceil(np.abs(drops) / _DROP), 1, most).astype(int)
+    cuts = [np.linspace(radial.edges[k], radial.edges[k + 1], parts[k] + 1) for k in range(count)]
+    piece = np.repeat(np.arange(count), parts)
+    start = np.concatenate([c[:-1] for c in cuts]) if count else np.empty(0)
+    end = np.concatenate([c[1:] for c in cuts]) if count else np.empty(0)
+    drop = drops[piece] * ((end - start) / np.diff(radial.edges)[piece])
+    mean = np.where(drop == 0, 1.0, np.expm1(drop) / np.where(drop == 0, 1.0, drop))
+    # A uniform point of the ring, where it is accepted more often than an exponential one.
+    ring = np.exp(np.maximum(drop, 0)) * (start + end) / 2 <= end * mean
+    return _Parts(piece, start, end, drop, ring)
+
+
+def _part_balls(radial: LogLinear, k: int) -> tuple[arb, arb, arb, arb]:
+    """Start, end, ln R at the start, and its change over part k, as real numbers."""
+    from flint import arb
+
+    parts = _parts(radial)
+    piece = parts.piece[k]
+    a, b = arb(float(parts.start[k])), arb(float(parts.end[k]))
+    low, high = (arb(float(edge)) for edge in radial.edges[piece : piece + 2])
+    left, right = arb(float(radial.left[piece])), arb(float(radial.right[piece]))
+    rate = (right - left) / (high - low)
+    return a, b, left + rate * (a - low), rate * (b - a)
 
 
 @lru_cache(maxsize=16)
@@ -309,17 +337,14 @@ def _cumulative(radial: LogLinear, bits: int) -> tuple[arb, ...]:
     """Cumulative probabilities of the proposals, as balls of `bits`, the working precision."""
     from flint import arb
 
-    weights = []
-    ring = _ring_is_better(radial)
-    finite = len(radial.left) - (not radial.bounded)
-    for k in range(finite):
-        a, b = (arb(float(edge)) for edge in radial.edges[k : k + 2])
-        left, right = float(radial.left[k]), float(radial.right[k])
-        if ring[k]:
-            weights.append((b - a) * (b + a) / 2 * arb(max(left, right)).exp())
+    weights, parts = [], _parts(radial)
+    for k, ring in enumerate(parts.ring):
+        a, b, left, x = _part_balls(radial, k)
+        if ring:
+            top = left + x if parts.drop[k] > 0 else left
+            weights.append((b - a) * (b + a) / 2 * top.exp())
         else:
-            x = arb(right) - arb(left)
-            weights.append(b * (b - a) * x.expm1() / x * arb(left).exp())
+            weights.append(b * (b - a) * x.expm1() / x * left.exp())
     if not radial.bounded:
         a, s = arb(float(radial.edges[-2])), arb(radial.slope)
         top = arb(float(radial.left[-1])).exp()
@@ -351,8 +376,8 @@ def _cells(
 
     The piece is certain where the uniform is 2^-51 away from its limits.  With g = expm1(x)
     the inverse t = log1p(v g) / x has derivative g / (x (1 + v g)) in v; the relative errors
-    of g, of the product and of x act through it too, together below 2^-50; those of log1p
-    and the quotient are within ROUNDING of t.
+    of x, and with it of g, and of the product act through it too, together below
+    2^-50 (1 + |x|); those of log1p and the quotient are within ROUNDING of t.
     """
     left, last = 0, cumulative.size - 1
     for i in range(secrets.shape[0]):
@@ -386,7 +411,8 @@ def _cells(
                 t = math.log1p(v * g) / x
                 below = 1 + v * g
                 radius = a + width * t
-                slip = width * (2.0**-50 * (g / x) / below + ROUNDING * t) + ROUNDING * radius
+                slip = width * (2.0**-50 * (1 + abs(x)) * (g / x) / below + ROUNDING * t)
+                slip += ROUNDING * radius
                 accept = radius / end[k]
                 margin = slip / end[k] + ROUNDING
                 sure = sure and below >= 2.0**-30
