@@ -18,6 +18,8 @@ _HOMES = {
     "Epsilon": "units",
     "Euclidean": "privacy",
     "Finite": "privacy",
+    "FixedRate": "mechanisms.trace_budget",
+    "FixedUtility": "mechanisms.trace_budget",
     "Geodesic": "privacy",
     "GlobeLaplace": "mechanisms.globe_laplace",
     "GreatCircle": "privacy",
@@ -29,9 +31,14 @@ _HOMES = {
     "ManhattanLaplace": "mechanisms.manhattan_laplace",
     "Mechanism": "mechanisms.base",
     "Metric": "privacy",
+    "NaiveProfiles": "publish.profiles",
+    "PlaceLevel": "publish.hierarchy",
     "PlanarLaplace": "mechanisms.planar_laplace",
     "Plane": "space",
     "Points": "space",
+    "PredictiveMechanism": "mechanisms.predictive",
+    "PriLocation": "publish.profiles",
+    "Profiles": "publish.profiles",
     "Raster": "space",
     "Records": "privacy",
     "SecureRandomness": "randomness",
@@ -50,6 +57,7 @@ _HOMES = {
     "perturb": "publish.report",
     "queries": "",
     "sanitize": "publish.sanitize",
+    "synthetic_commuters": "publish.commuters",
 }
 """The module of every public name, sorted; audit is a module itself.
 

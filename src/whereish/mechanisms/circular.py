@@ -29,6 +29,7 @@ from whereish.compiled import kernel
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.calibration import probability
 from whereish.mechanisms.rounded import (
+    ARB_LOCK,
     DECIDED,
     NUMERICS,
     REJECTED,
@@ -36,7 +37,6 @@ from whereish.mechanisms.rounded import (
     UNDECIDED,
     LazyUniform,
     RoundedMechanism,
-    arb_precision,
     direction,
     direction_ball,
     fraction,
@@ -245,6 +245,8 @@ class _Pieces:
 
     @classmethod
     def of(cls, radial: LogLinear) -> _Pieces:
+        from flint import ctx
+
         parts = _parts(radial)
         start, end, drop = parts.start, parts.end, parts.drop
         kind = np.where(parts.ring, _RING, _STEEP).astype(np.int64)
@@ -252,7 +254,7 @@ class _Pieces:
             kind = np.append(kind, [_EXPONENTIAL, _GAMMA])
             start = np.append(start, [radial.edges[-2]] * 2)
             end, drop = np.append(end, [np.inf] * 2), np.append(drop, [0.0] * 2)
-        with arb_precision(192):
+        with ARB_LOCK, ctx.workprec(192):
             cumulative = np.array([float(c) for c in _cumulative(radial, 192)])
         size = 1 << max(6, (2 * len(kind) - 1).bit_length())
         guide = np.searchsorted(cumulative, np.arange(size) / size, side="left")

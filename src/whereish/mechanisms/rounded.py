@@ -25,8 +25,7 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -57,16 +56,8 @@ NUMERICS: Final = "exact: the cell of the real-number mechanism on a public latt
 _BLOCK = 8192
 _WORD = 64
 _LARGEST_CELL = 2.0**46
-_ARB = threading.Lock()  # the working precision of Arb is global
-
-
-@contextmanager
-def arb_precision(bits: int) -> Iterator[None]:
-    """Ball arithmetic of this many bits, for one thread at a time."""
-    from flint import ctx
-
-    with _ARB, ctx.workprec(bits):
-        yield
+ARB_LOCK = threading.Lock()
+"""Held while Arb works: its working precision is global."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +217,10 @@ class RoundedMechanism(Composable, ABC):
         self, uniforms: list[LazyUniform], secret: FloatArray, rng: Randomness
     ) -> list[int] | None:
         """The cell, with as many bits as it takes; None where the attempt is rejected."""
+        from flint import ctx
+
         while True:
-            with arb_precision(max(u.bits for u in uniforms) + 128):
+            with ARB_LOCK, ctx.workprec(max(u.bits for u in uniforms) + 128):
                 report = self._exact(uniforms, secret)
                 if isinstance(report, list):
                     floors = [coordinate.floor().unique_fmpz() for coordinate in report]
