@@ -57,10 +57,9 @@ def location() -> list[str]:
         keeps = Distinguishability.location("1 km", level)
         found, seconds = timed(keeps)
         laplace = laplace_within(keeps)
-        bars.note(
-            f"eps = {level:g}: optimum, planar Laplace, gap, CPU",
-            f"{found.loss_value:.2f} m, {laplace.mean_error.m:.2f} m, {found.gap:.1e}, {seconds:.1f} s",
-        )
+        losses = f"{found.loss_value:.2f} m, {laplace.mean_error.m:.2f} m"
+        name = f"eps = {level:g}: optimum, planar Laplace, gap, CPU"
+        bars.note(name, f"{losses}, {found.gap:.1e}, {seconds:.1f} s")
         certified = laplace.mean_error.m / found.loss_value
         bars.at_least(f"eps = {level:g}: gain", 100 * (1 - 1 / certified), 0.01, "%")
         for mechanism, name in ((found, "optimum"), (laplace, "Laplace")):

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from laws import lattice_p_value
 
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.base import HasDensity, Mechanism
@@ -19,6 +18,8 @@ from whereish.solvers.radial import LogLinear
 from whereish.solvers.radial_loss import Loss
 from whereish.space.box import Box
 from whereish.space.plane import Plane
+
+from laws import lattice_p_value
 
 LOCATION = Distinguishability.location("1 km", 1.0)
 TABLE = (np.array([0.0, 40, 100, 150, 300]), np.array([1, 0.8, 0.9, 0.3, 0.1]))

@@ -176,7 +176,7 @@ def test_the_closure_is_the_largest_subadditive_minorant(increments):
     reached = np.array([min([s for o, s in zip(offsets, steps, strict=True) if o >= k],
                             default=math.inf) for k in range(len(levels))])  # fmt: skip
     for k in range(1, len(levels)):
-        chained[k] = min(reached[k], min(reached[a] + chained[k - a] for a in range(1, k + 1)))
+        chained[k] = min(reached[a] + chained[k - a] for a in range(1, k + 1))
     np.testing.assert_allclose(chained, hull, rtol=1e-9)
 
 

@@ -6,9 +6,9 @@ r, r' (ElSalamouny and Gambs 2018, Theorem 4), which
 :func:`~whereish.solvers.radial_ratio.largest_radial_ratio` proves over all pairs.
 
 ln R is piecewise linear, so the radius is drawn without a table of its distribution: a
-part of a piece by its weight, then on [a, b] either r = a + a truncated exponential number, accepted
-with probability r / b, or a uniform point of the ring, accepted with probability
-R(r) / max R, whichever is accepted more often.  A tail is a + Exponential or a + Gamma(2),
+part of a piece by its weight, then on [a, b] either r = a + a truncated exponential
+number, accepted with probability r / b, or a uniform point of the ring, accepted with
+probability R(r) / max R, whichever is accepted more often.  A tail is a + Exponential or a + Gamma(2),
 without rejection.  :func:`_cells` and :meth:`CircularNoise._exact` do this in doubles with
 bounded error and in balls.
 """
@@ -359,6 +359,40 @@ def _cumulative(radial: LogLinear, bits: int) -> tuple[arb, ...]:
 
 
 @kernel
+def _in_ring(a: float, b: float, x: float, v: float) -> tuple[float, float, float, float]:
+    """Radius of a uniform point between the circles of a and b, its error, and its acceptance.
+
+    ln R changes by x from a to b.  The error is infinite near the centre, where the square
+    root is too steep.
+    """
+    width = b - a
+    area = width * (b + a)
+    radius = math.sqrt(a * a + v * area)
+    slip = 2.0**-52 * area / radius + ROUNDING * radius if v >= 2.0**-40 else math.inf
+    share = (radius - a) / width
+    accept = math.exp(x * (share if x < 0 else share - 1))
+    return radius, slip, accept, 2 * abs(x) * slip / width + ROUNDING * (1 + abs(x))
+
+
+@kernel
+def _exponential(
+    a: float, b: float, x: float, g: float, v: float
+) -> tuple[float, float, float, float]:
+    """a + a truncated exponential number, its error, and its acceptance r / b.
+
+    With g = expm1(x), t = log1p(v g) / x has derivative g / (x (1 + v g)) in v; the relative
+    errors of x, and with it of g, and of the product act through it too, together below
+    2^-50 (1 + |x|); those of log1p and the quotient are within ROUNDING of t.
+    """
+    below = 1 + v * g
+    t = math.log1p(v * g) / x
+    radius = a + (b - a) * t
+    steepness = (1 + abs(x)) * (g / x) / below if below >= 2.0**-30 else math.inf
+    slip = (b - a) * (2.0**-50 * steepness + ROUNDING * t) + ROUNDING * radius
+    return radius, slip, radius / b, slip / b + ROUNDING
+
+
+@kernel
 def _cells(
     words: NDArray[np.uint64],
     secrets: FloatArray,
@@ -376,10 +410,8 @@ def _cells(
 ) -> int:
     """Cells of x + r (cos t, sin t), with the error of r and of all choices bounded.
 
-    The piece is certain where the uniform is 2^-51 away from its limits.  With g = expm1(x)
-    the inverse t = log1p(v g) / x has derivative g / (x (1 + v g)) in v; the relative errors
-    of x, and with it of g, and of the product act through it too, together below
-    2^-50 (1 + |x|); those of log1p and the quotient are within ROUNDING of t.
+    The piece is certain where the uniform is 2^-51 away from its limits; an infinite error
+    makes everything uncertain.
     """
     left, last = 0, cumulative.size - 1
     for i in range(secrets.shape[0]):
@@ -399,26 +431,11 @@ def _cells(
             radius = a - math.log(v) / slope
             slip = log_error(v) / slope + ROUNDING * radius
         else:
-            x, width = drop[k], end[k] - a
             if kind[k] == _RING:
-                area = width * (end[k] + a)
-                radius = math.sqrt(a * a + v * area)
-                slip = 2.0**-52 * area / radius + ROUNDING * radius
-                share = (radius - a) / width
-                accept = math.exp(x * (share if x < 0 else share - 1))
-                margin = 2 * abs(x) * slip / width + ROUNDING * (1 + abs(x))
-                sure = sure and v >= 2.0**-40
+                radius, slip, accept, margin = _in_ring(a, end[k], drop[k], v)
             else:
-                g = growth[k]
-                t = math.log1p(v * g) / x
-                below = 1 + v * g
-                radius = a + width * t
-                slip = width * (2.0**-50 * (1 + abs(x)) * (g / x) / below + ROUNDING * t)
-                slip += ROUNDING * radius
-                accept = radius / end[k]
-                margin = slip / end[k] + ROUNDING
-                sure = sure and below >= 2.0**-30
-            if x != 0 or kind[k] == _STEEP:
+                radius, slip, accept, margin = _exponential(a, end[k], drop[k], growth[k], v)
+            if drop[k] != 0:
                 if sure and chance > accept + margin:
                     state[i] = REJECTED
                     left += 1

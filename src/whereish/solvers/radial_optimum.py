@@ -270,7 +270,8 @@ def _why_infeasible(problem: _Problem) -> str:
             within = "" if math.isinf(density) else f" with density at most {density:.4g} per m²"
             return (
                 f"no noise{within} that keeps {problem.ell} has P(|v| > {q * problem.unit:.6g} m)"
-                f" <= {limit:g}: the least possible is {least:.6g}; loosen the tail, the bound M or l"
+                f" <= {limit:g}: the least possible is {least:.6g}; loosen the tail, the bound M"
+                " or l"
             )
     return "the tail limits cannot all be met together: loosen one of them, the bound M or l"
 
