@@ -8,9 +8,9 @@ r, r' (ElSalamouny and Gambs 2018, Theorem 4), which
 ln R is piecewise linear, so the radius is drawn without a table of its distribution: a
 part of a piece by its weight, then on [a, b] either r = a + a truncated exponential
 number, accepted with probability r / b, or a uniform point of the ring, accepted with
-probability R(r) / max R, whichever is accepted more often.  A tail is a + Exponential or a + Gamma(2),
-without rejection.  :func:`_cells` and :meth:`CircularNoise._exact` do this in doubles with
-bounded error and in balls.
+probability R(r) / max R, whichever is accepted more often.  A tail is a + Exponential or
+a + Gamma(2), without rejection.  :func:`_cells` and :meth:`CircularNoise._exact` do this in
+doubles with bounded error and in balls.
 """
 
 from __future__ import annotations
