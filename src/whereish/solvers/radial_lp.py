@@ -91,6 +91,10 @@ class Rows:
         """The chosen rows."""
         return Rows(self.i[chosen], self.j[chosen], self.factor[chosen], self.offset[chosen])
 
+    def rounded_up(self) -> Rows:
+        """With factors that are no smaller than the real numbers they stand for."""
+        return Rows(self.i, self.j, self.factor * (1 + 2.0**-44), self.offset)
+
     def matrix(self, columns: int) -> csr_array:
         """One row for each: +1 at i, -factor at j (the two may coincide: the tail)."""
         rows = np.arange(len(self.i))
@@ -283,7 +287,8 @@ def lattice_value(
     level = levels[np.searchsorted(offsets, offset)] if len(offset) else np.empty(0)
     factor = np.exp(level + log_scale[i + offset] - log_scale[i])
     chains = _stacked([*rows, Rows(i, i + offset, factor, offset)])
-    decreasing, scale = _monotone(log_scale), np.exp(log_scale)
+    decreasing, scale = _monotone(log_scale).rounded_up(), np.exp(log_scale)
+    chains = chains.rounded_up()
     upper = np.full(len(f), np.inf)
     upper[0] = bound / scale[0]
     result = _solved(f * scale, _stacked([decreasing, chains]), upper)

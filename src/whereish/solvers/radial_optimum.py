@@ -36,6 +36,7 @@ _JUMP_STEP = 0.004  # where the loss jumps the lower bound is off by a share of 
 _DEPTH = 24.0  # the tail begins where R has fallen by e^-24
 _MOST_NODES = 8000
 _RESERVE = 1e-9  # of l, so that roundings do not break the certificate
+_SLIVER = 1e-9  # of a step: marks this close to a lattice point are taken to lie on it
 _SLICE = 0.00125  # of unknown curvature: the bound loses about this share
 
 
@@ -320,11 +321,15 @@ def _from_below(problem: _Problem, solution: NodeSolution) -> float:
     price, prices = solution.mass_price, solution.tail_prices
     if price - prices.sum() > float(problem.value(nodes[-1:])[0]):
         raise SolverError("the nodes do not reach far enough for the lower bound")
-    marks = [c % step for c in (*problem.cuts, *problem.tail_radii)]
-    inner = np.array([t for t in marks if 1e-9 * step < t < (1 - 1e-9) * step])
+    marks = np.array([*problem.cuts, *problem.tail_radii])
+    offset = marks % step
+    inner = offset[(offset > _SLIVER * step) & (offset < (1 - _SLIVER) * step)]
     slices = 1 if problem.loss.slope is not None else math.ceil(step / _SLICE)
     times = np.unique(np.concatenate([np.linspace(0, step, slices + 1), inner]))
     total = price - float(prices @ problem.tail_limits)
+    # Where a mark is next to an end of the slices, f may be off by its jump in between.
+    jumps = problem.value(marks + step) + prices.sum()
+    total -= float((2 * math.pi * _SLIVER * step * bound * (marks + step) * jumps).sum())
     for a, b in itertools.pairwise(times):
         for t in (a, b):
             f = _minorant(problem, nodes, float(a), float(b), float(t), price, prices)
