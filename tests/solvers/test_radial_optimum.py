@@ -133,6 +133,7 @@ def test_more_promise_costs_more():
     [
         (Distinguishability.capped("1/km", 2.0), {}, "grows more slowly"),
         (Distinguishability.square_root(1.0, "1 km"), {}, "grows more slowly"),
+        (Distinguishability.table([0, 10, 20], [0, 0, 1], beyond="linear"), {}, "by chains"),
         (Distinguishability.unlimited(), {}, "give a bound M"),
         (Distinguishability.unlimited(), {"bound": 1e-6, "tail": ((500.0, 0.1),)}, "0.2146"),
         (LINEAR, {"tail": ((3000.0, 0.15),)}, "least possible is 0.19914"),

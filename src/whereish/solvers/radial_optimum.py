@@ -31,8 +31,11 @@ from whereish.solvers.radial_ratio import RadialRatio, largest_radial_ratio
 __all__ = ["RadialOptimum", "optimal_radial"]
 
 Array: TypeAlias = NDArray[np.float64]
-_STEP, _LEAST_PER_JUMP = 0.03, 32  # largest step; least steps to the first jump of l
+_STEP = 0.03  # between nodes, for smooth l and loss
+_STAIR_STEP = 0.01  # where l jumps and few of its constraints matter: a staircase
+_FEW_OFFSETS = 8
 _JUMP_STEP = 0.004  # where the loss jumps the lower bound is off by a share of the step
+_PER_JUMP = 32  # least steps to the first jump of l, if they need not be far smaller
 _DEPTH = 24.0  # the tail begins where R has fallen by e^-24
 _MOST_NODES = 8000
 _RESERVE = 1e-9  # of l, so that roundings do not break the certificate
@@ -136,11 +139,14 @@ def optimal_radial(
     if math.isinf(decay):
         return _disk(ell, loss, bound, tail)
     if decay <= 0:
-        raise InvalidInput(
-            f"no noise that integrates over the plane keeps {ell}: it grows more slowly than any"
-            " multiple of the distance; restrict it to the region's diameter with"
-            " .restricted(...)"
-        )
+        if ell.levels[0] == 0 and ell.slopes[0] == 0:
+            why = "it allows no difference at short distances, and by chains of them none at all"
+        else:
+            why = (
+                "it grows more slowly than any multiple of the distance; restrict it to the"
+                " region's diameter with .restricted(...)"
+            )
+        raise InvalidInput(f"no noise that integrates over the plane keeps {ell}: {why}")
     problem = _problem(ell, loss, bound, tail, decay)
     radial, solution = _from_above(problem)
     ratio = largest_radial_ratio(radial, ell.arrays)
@@ -161,10 +167,13 @@ def _problem(
     flat = 0.0 if math.isinf(bound) else 1 / math.sqrt(math.pi * bound)
     reach = flat * decay + _DEPTH + max([*loss.cuts, *(q for q, _ in tail)], default=0.0) * decay
     jumps = _jumps(ell)
-    step = _JUMP_STEP if loss.cuts else _STEP
-    least = min([step, *(jump * decay / _LEAST_PER_JUMP for jump in jumps)])
-    wanted = max(least, min(step, _STEP / 2), reach / _MOST_NODES)
-    step_m = _aligned(wanted * unit, jumps or ell.starts[1:])
+    for step in (_JUMP_STEP,) if loss.cuts else (_STAIR_STEP, _STEP) if jumps else (_STEP,):
+        least = min([step, *(jump * decay / _PER_JUMP for jump in jumps)])
+        wanted = max(least, step / 2, reach / _MOST_NODES)
+        step_m = _aligned(wanted * unit, jumps or ell.starts[1:])
+        offsets, _ = essential_offsets(ell(step_m * np.arange(math.ceil(reach / wanted))))
+        if len(offsets) <= _FEW_OFFSETS:
+            break
     count = math.ceil(reach / (step_m * decay)) + 1
     radii = np.array([q * decay for q, _ in tail])
     limits = np.array([limit for _, limit in tail])
