@@ -81,6 +81,25 @@ def test_bad_questions_are_one_sentence_and_code_2(arguments):
     assert "2.33316" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("48.85412,2.33316",),
+        ("report", "--at", "48.85412,2.3", "2.33316", "--epsilon", "1/km"),
+        ("report", "-48.85412,2.3"),
+        ("report", "--at", AT, "--epsilon", "1/km", "--decimals", "48.85412"),
+        ("report", "--at", AT, "--epsilon", "1/km", "--48.85412"),
+    ],
+    ids=" ".join,
+)
+def test_a_place_in_the_wrong_argument_is_not_repeated(arguments):
+    done = whereish(*arguments)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "48.85" not in done.stderr
+    assert "2.33" not in done.stderr
+
+
 def test_sanitize(tmp_path):
     source, output = tmp_path / "in.csv", tmp_path / "out.parquet"
     source.write_text("id,lat,lon,note\n1,48.85412,2.33316,home\n2,48.86,2.34,work\n")
