@@ -75,7 +75,7 @@ class Distinguishability:
         if not np.isfinite(levels[:-1]).all() or not np.isfinite(slopes).all():
             raise InvalidInput("l may be infinite only on its last piece")
         ends = levels[:-1] + slopes[:-1] * np.diff(starts)
-        falls = np.flatnonzero(ends > levels[1:] * (1 + _ROUNDING))
+        falls = np.flatnonzero(ends > levels[1:] * (1 + _ROUNDING) + 1e-290)
         if (slopes < 0).any() or falls.size:
             at = starts[np.flatnonzero(slopes < 0)[0] if not falls.size else falls[0] + 1]
             raise InvalidInput(
