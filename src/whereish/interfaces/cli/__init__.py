@@ -20,6 +20,9 @@ from whereish.interfaces.cli.parameters import SafeParamType
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
+    "audit": "whereish.interfaces.cli.audit",
+    "build": "whereish.interfaces.cli.build",
+    "compare": "whereish.interfaces.cli.compare",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
     "trace": "whereish.interfaces.cli.trace",
