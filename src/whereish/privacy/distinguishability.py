@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -26,13 +26,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.privacy.metric import Euclidean, Metric
+from whereish.privacy.minorants import ROUNDING, SHAPES
 from whereish.space.points import FloatArray
 from whereish.units import Epsilon, Length
 
 __all__ = ["Check", "DistanceLevel", "Distinguishability"]
 
 _EXACT_STEPS = 256
-_ROUNDING = 2.0**-46
 _NODES_PER_E_FOLD = 50  # a chord of the square root is then within 1.3e-5 of it
 
 
@@ -75,7 +75,7 @@ class Distinguishability:
         if not np.isfinite(levels[:-1]).all() or not np.isfinite(slopes).all():
             raise InvalidInput("l may be infinite only on its last piece")
         ends = levels[:-1] + slopes[:-1] * np.diff(starts)
-        falls = np.flatnonzero(ends > levels[1:] * (1 + _ROUNDING) + 1e-290)
+        falls = np.flatnonzero(ends > levels[1:] * (1 + ROUNDING) + 1e-290)
         if (slopes < 0).any() or falls.size:
             at = starts[np.flatnonzero(slopes < 0)[0] if not falls.size else falls[0] + 1]
             raise InvalidInput(
@@ -202,13 +202,13 @@ class Distinguishability:
         finite = np.isfinite(values)
         d, ell = nodes[1:][finite], values[finite]
         limit = float(nodes[1:][~finite][0]) if not finite.all() else None
-        if len(d) < 2 or shape not in _SHAPES:
+        if len(d) < 2 or shape not in SHAPES:
             raise InvalidInput(
-                f"l must be finite at two nodes, and shape one of {', '.join(_SHAPES)};"
+                f"l must be finite at two nodes, and shape one of {', '.join(SHAPES)};"
                 f" got {len(d)} nodes and {shape!r}"
             )
         text = f"a {shape} function up to {Length(far)}"
-        pieces = list(_SHAPES[shape](d * 1.0, ell * (1 - _ROUNDING)))
+        pieces = list(SHAPES[shape](d * 1.0, ell * (1 - ROUNDING)))
         if limit is not None:
             pieces.append((limit, math.inf, 0.0))
         starts, levels, slopes = zip(*pieces, strict=True)
@@ -341,7 +341,7 @@ class Distinguishability:
         starts = np.asarray(self.starts)
         index = np.searchsorted(starts, d)
         for near in (starts[np.maximum(index - 1, 0)], starts[np.minimum(index, len(starts) - 1)]):
-            d = np.where(np.abs(near - d) <= _ROUNDING * d, near, d)
+            d = np.where(np.abs(near - d) <= ROUNDING * d, near, d)
         return d
 
     def _pair_near(self, a: float, b: float) -> tuple[float, float]:
@@ -420,7 +420,7 @@ def _level(value: float) -> float:
 def _exceeds(a: FloatArray, b: FloatArray) -> NDArray[np.bool_]:
     """Where a > b by more than rounding."""
     with np.errstate(invalid="ignore"):
-        apart = a - b > _ROUNDING * (np.abs(a) + np.abs(b))
+        apart = a - b > ROUNDING * (np.abs(a) + np.abs(b))
     return np.asarray((a > b) & (np.isinf(a) | apart))
 
 
@@ -431,49 +431,3 @@ def _quotient(a: float, b: float) -> float:
     if math.isinf(a) or b == 0:
         return 1.0 if a == b else math.inf
     return a / b
-
-
-_Pieces = Iterator[tuple[float, float, float]]
-
-
-def _chords(d: FloatArray, ell: FloatArray) -> _Pieces:
-    """Below a concave function: chords from (0, 0)."""
-    at, level = [0.0, *d.tolist()], [0.0, *ell.tolist()]
-    slopes = np.diff(level) / np.diff(at)
-    if (np.diff(slopes) > _ROUNDING * slopes.max(initial=0.0)).any():
-        raise InvalidInput("l was declared concave, but its slope grows between nodes")
-    yield from zip(at[:-1], level[:-1], slopes.tolist(), strict=True)
-    yield at[-1], level[-1], 0.0
-
-
-def _continuations(d: FloatArray, ell: FloatArray) -> _Pieces:
-    """Below a convex function: the larger continuation of the chords on either side."""
-    slopes = np.diff(ell) / np.diff(d)
-    if (np.diff(slopes) < -_ROUNDING * slopes.max(initial=0.0)).any():
-        raise InvalidInput("l was declared convex, but its slope falls between nodes")
-    yield 0.0, 0.0, 0.0
-    rise = d[0] - ell[0] / slopes[0] if slopes[0] > 0 else d[0]
-    if 0 < rise < d[0]:
-        yield float(rise), 0.0, float(slopes[0])
-    for k in range(len(d) - 1):
-        before = float(slopes[k - 1]) if k else 0.0
-        next_slope = float(slopes[k + 1]) if k + 1 < len(slopes) else 0.0
-        yield float(d[k]), float(ell[k]), before
-        width = float(d[k + 1] - d[k])
-        rise_total = float(ell[k + 1] - ell[k])
-        if next_slope > before:
-            meet = width - (rise_total - before * width) / (next_slope - before)
-            if 0 < meet < width and next_slope > 0:
-                value = max(float(ell[k + 1]) - next_slope * (width - meet), float(ell[k]))
-                yield float(d[k]) + meet, value, next_slope
-    yield float(d[-1]), float(ell[-1]), 0.0
-
-
-def _staircase(d: FloatArray, ell: FloatArray) -> _Pieces:
-    """Below any nondecreasing function: its value at the node before."""
-    yield 0.0, 0.0, 0.0
-    for start, level in zip(d.tolist(), ell.tolist(), strict=True):
-        yield start, level, 0.0
-
-
-_SHAPES = {"concave": _chords, "convex": _continuations, "monotone": _staircase}
