@@ -28,7 +28,6 @@ def test_linear_promises_gain_nothing():
 
 
 def test_the_optimal_channel_beats_symmetric_noise_on_its_own_cells():
-    pytest.importorskip("whereish.mechanisms.optimal")
     raster = Raster(4, 5, (700.0, 700.0), (0.0, 0.0), Plane())
     prior = np.random.default_rng(1).dirichlet(np.ones(len(raster)))
     found = compare_symmetry(raster, prior, ["0.5/km", "1/km", "2/km"])

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.mechanisms.grid_remap import bayesian_grid_remap, nearest_grid_remap
+from whereish.mechanisms.optimal import optimal_channel
 from whereish.mechanisms.optimal_circular import OptimalCircular, laplace_within
 from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.privacy.distinguishability import Distinguishability
@@ -54,15 +56,11 @@ def compare_symmetry(
     gap: float = 1e-3,
 ) -> list[SymmetryComparison]:
     """Planar Laplace against the optimal channel on the cells of a coarse grid."""
-    from numpy import ravel
-
-    from whereish.mechanisms.optimal import optimal_channel
-
     found = []
     for epsilon in map(Epsilon.of, epsilons):
         laplace = PlanarLaplace(epsilon, plane=raster.plane)
         remap = bayesian_grid_remap(laplace, raster, prior)
-        best = optimal_channel(raster, ravel(prior), epsilon, gap=gap)
+        best = optimal_channel(raster, np.ravel(prior), epsilon, gap=gap)
         found.append(
             SymmetryComparison(
                 epsilon,
