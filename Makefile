@@ -2,17 +2,25 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# All that developers need, and the little that the demo needs.
 READY := $(VENV)/.ready
+LIGHT := $(VENV)/.light
+MAKE_VENV = $(PYTHON) -m venv $(VENV) 2>/dev/null || { \
+  echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
 
 .PHONY: demo test lint bench stress docs clean
 
 $(READY): pyproject.toml
-	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
-	  echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
+	@$(MAKE_VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $(READY)
+	@touch $(READY) $(LIGHT)
 
-demo: $(READY)
+$(LIGHT): pyproject.toml
+	@$(MAKE_VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[examples]'
+	@touch $(LIGHT)
+
+demo: $(LIGHT)
 	$(BIN)/python -m whereish.interfaces.demo
 
 test: lint

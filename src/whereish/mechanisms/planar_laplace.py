@@ -38,7 +38,7 @@ from whereish.mechanisms.rounded import (
     near_border,
 )
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Euclidean, Geodesic
+from whereish.privacy.metric import Euclidean
 from whereish.randomness import secure
 from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, checked_coordinates
@@ -112,14 +112,6 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
         if self.plane.scale != 1.0:
             source += f", scale factor {self.plane.scale:.6f} of {self.plane.crs} charged"
         return Guarantee(self.level * Euclidean(), Basis.THEOREM, source, NUMERICS)
-
-    @property
-    def geographic_guarantee(self) -> Guarantee:
-        """The same promise about degrees: ``eps * Geodesic()``, in true metres."""
-        if self.plane.crs is None:
-            raise InvalidInput("a plane without a coordinate system knows no degrees")
-        ours = self.guarantee
-        return Guarantee(self.epsilon * Geodesic(), ours.basis, ours.source, ours.numerics)
 
     @property
     def mean_error(self) -> Length:

@@ -18,10 +18,11 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 import whereish
-from whereish.errors import InvalidInput
+from whereish.errors import InsecureRandomness, InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.registry import mechanism_named
 from whereish.privacy.guarantee import Guarantee
+from whereish.privacy.metric import Euclidean, Geodesic, Manhattan
 from whereish.publish.locations import XY, GeometryColumn, Location, LonLat, as_locations
 from whereish.publish.public_sets import PlaceMap, as_place_map
 from whereish.publish.times import TimeStep
@@ -167,8 +168,15 @@ class BatchSanitizer:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What each location's report keeps; with `level_column`, at most."""
-        return self.mechanism.guarantee
+        """What each location's report keeps; with `level_column`, at most.
+
+        Degrees are promised true metres, whatever plane the mechanism works on.
+        """
+        ours, space = self.mechanism.guarantee, self.mechanism.space
+        in_degrees = not isinstance(self.locations[0], XY)
+        if in_degrees and isinstance(space, Plane) and math.isfinite(self._level()):
+            return replace(ours, metric=self.epsilon() * Geodesic())
+        return ours
 
     def leaving_as(self, outputs: Sequence[Location]) -> BatchSanitizer:
         """The same plan, with reports in other columns."""
@@ -206,7 +214,7 @@ class BatchSanitizer:
     ) -> pa.Schema:
         """The output's schema; nothing of the source's metadata is in it."""
         fields = [one for location in self.outputs for one in location.fields]
-        fields += [source.field(name).remove_metadata() for name in self.keep]
+        fields += [_bare(source.field(name)) for name in self.keep]
         fields += [
             pa.field(name, step.type_of(source.field(name).type))
             for name, step in self.coarsen.items()
@@ -221,7 +229,7 @@ class BatchSanitizer:
             degrees = location.read(batch)
             self._refuse_outside(degrees)
             arrays += leaving.write(*self._reports(degrees, levels, rng))
-        arrays += [batch.column(name) for name in self.keep]
+        arrays += [batch.column(name).cast(schema.field(name).type) for name in self.keep]
         arrays += [step.floor(batch.column(name), name) for name, step in self.coarsen.items()]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -234,7 +242,7 @@ class BatchSanitizer:
             raise InvalidInput(
                 f"column {self.level_column!r} must hold levels per metre; got {column.type}"
             )
-        levels: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        levels: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         most = self.epsilon().per_m
         wrong = int((~((levels > 0) & (levels <= most))).sum())
         if wrong:
@@ -249,23 +257,25 @@ class BatchSanitizer:
 
         On a plane of scale k, d <= c * Euclidean there is at most c k in true metres.
         """
-        from whereish.privacy.metric import Euclidean, Geodesic, Manhattan
-
-        metric, space = self.guarantee.metric, self.mechanism.space
-        level = metric.ratio_to(Geodesic())
-        if isinstance(space, Plane):
-            ratios = metric.ratio_to(Euclidean()), math.sqrt(2) * metric.ratio_to(Manhattan())
-            level = min(ratios) * space.scale
+        level = self._level()
         if not math.isfinite(level):
             raise InvalidInput(
                 "this guarantee is not known to be a level times metres, which a budget is"
-                f" counted in: {metric.description}"
+                f" counted in: {self.mechanism.guarantee.metric.description}"
             )
         own = getattr(self.mechanism, "epsilon", None)
         # The level that was asked for, where the roundings of the plane's scale hide it.
         if isinstance(own, Epsilon) and math.isclose(own.per_m, level, rel_tol=1e-12):
             return own
         return Epsilon.per_metre(level)
+
+    def _level(self) -> float:
+        """The least known c for which a report keeps c times true metres; infinity if none."""
+        metric, space = self.mechanism.guarantee.metric, self.mechanism.space
+        if not isinstance(space, Plane):
+            return metric.ratio_to(Geodesic())
+        ratios = metric.ratio_to(Euclidean()), math.sqrt(2) * metric.ratio_to(Manhattan())
+        return min(ratios) * space.scale
 
     def _reports(
         self, degrees: FloatArray, levels: FloatArray | None, rng: Randomness
@@ -293,7 +303,9 @@ class BatchSanitizer:
     def _refuse_outside(self, degrees: FloatArray) -> None:
         if self.bbox is None:
             return
-        outside = int((~self.bbox.contains(degrees)).sum())
+        in_metres = isinstance(self.locations[0], XY)
+        holds = self.bbox.contains if in_metres else self.bbox.contains_degrees
+        outside = int((~holds(degrees)).sum())
         if outside:
             raise InvalidInput(
                 f"{outside} rows lie outside the declared bbox: are latitude and longitude"
@@ -306,14 +318,30 @@ def _drawn(
 ) -> tuple[FloatArray, FloatArray]:
     """Reports of places, in degrees or in the coordinates of the mechanism's plane."""
     space = mechanism.space
-    if in_metres:
-        reports = mechanism.report(places, rng=rng).coordinates
-        columns = reports[:, 0], reports[:, 1]
-    else:
-        assert isinstance(space, Geographic)
-        secrets = space.from_degrees(places[:, 0], places[:, 1])
-        columns = space.to_degrees(mechanism.report(secrets, rng=rng))
+    geographic = space if isinstance(space, Geographic) and not in_metres else None
+    secrets = geographic.from_degrees(places[:, 0], places[:, 1]) if geographic else places
+    reports = mechanism.report(secrets, rng=rng)
+    if reports.reproducible and not rng.reproducible:
+        raise InsecureRandomness(
+            "the mechanism drew reproducible noise, which protects nobody: release with a"
+            " mechanism that uses the rng it is given, or ask for insecure_seed in a test"
+        )
+    columns = geographic.to_degrees(reports) if geographic else tuple(reports.coordinates.T)
     return np.ascontiguousarray(columns[0]), np.ascontiguousarray(columns[1])
+
+
+def _bare(field: Any) -> Any:
+    """The field without metadata, its own and that of the fields in it."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_bare(kind.field(i)) for i in range(kind.num_fields)])
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_bare(kind.value_field))
+    elif pa.types.is_large_list(kind):
+        kind = pa.large_list(_bare(kind.value_field))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_bare(kind.key_field), _bare(kind.item_field), kind.keys_sorted)
+    return pa.field(field.name, kind, field.nullable)
 
 
 def planned(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:

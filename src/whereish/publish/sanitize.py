@@ -34,6 +34,7 @@ from whereish.publish.tables import (
     Wanted,
     Writing,
     carries_statement,
+    naming,
     open_table,
     write_table,
 )
@@ -164,7 +165,7 @@ def _frame(
     if missing:
         raise InvalidInput(
             f"the frame has no column {', '.join(map(repr, missing))};"
-            f" it has {', '.join(map(repr, table.column_names))}"
+            f" it has {naming(table.column_names)}"
         )
     if len(table) == 0:
         raise InvalidInput("the frame has no rows, so nothing is released")

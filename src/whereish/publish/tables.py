@@ -121,8 +121,15 @@ def check_columns(name: str, present: Sequence[str], wanted: Sequence[str]) -> N
     if missing:
         raise InvalidInput(
             f"the input {name} has no column {', '.join(map(repr, missing))};"
-            f" it has {', '.join(map(repr, present))}"
+            f" it has {naming(present)}"
         )
+
+
+def naming(columns: Sequence[str]) -> str:
+    """The columns by name; by number where a name may be a value (a file without a header)."""
+    if any(character.isdigit() for name in columns for character in name):
+        return f"{len(columns)} columns, some with digits in their names: is there a header?"
+    return ", ".join(map(repr, columns))
 
 
 class _Unreadable(Exception):
