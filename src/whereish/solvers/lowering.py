@@ -38,6 +38,7 @@ _GUARD = 1e-12  # relative: rounding of the logarithms in the certificate
 _FREE_ROUNDS = 4  # rounds in which a lowered edge may rise again
 _LAST_ROUNDS = 14  # from here on a failing edge goes to half its price at once
 _ROUNDS = 60
+_BUDGET = 40  # products per round: the certificate needs nonnegative weights, not the best
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +137,7 @@ def certify(
     products = 0
     use = top * (1.0 - RESERVE)
     for number in range(1, _ROUNDS + 1):
-        solved = nonnegative_weights(metric.product, factor, start, tolerance=tolerance)
+        solved = nonnegative_weights(metric.product, factor, start, tolerance=tolerance, budget=_BUDGET)
         products += solved.products
         largest = float(metric.product(solved.values).max())
         weights = integer_weights(solved.values, largest)

@@ -30,8 +30,6 @@ __all__ = ["Weights", "closed_form_weights", "nonnegative_weights"]
 
 Floats = NDArray[np.float64]
 
-_EXCHANGES = 40  # of the active set, before the best nonnegative weights so far are kept
-_ITERATIONS = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +68,7 @@ def _conjugate_gradients(
     image: Floats,
     free: NDArray[np.bool_],
     tolerance: float,
+    budget: int,
 ) -> tuple[Floats, Floats, int]:
     """Solve (E·w)_F = 1 on the free cells F; w, E·w and the number of products.
 
@@ -79,7 +78,7 @@ def _conjugate_gradients(
     residual = np.where(free, 1.0 - Ew, 0.0)
     used = 0
     direction, rz = np.zeros_like(w), 1.0
-    while np.abs(residual).max() > tolerance and used < _ITERATIONS:
+    while np.abs(residual).max() > tolerance and used < budget:
         z = np.where(free, transpose @ (factor @ residual), 0.0)
         rz, previous = float(residual @ z), rz
         direction = z + (rz / previous) * direction if used else z
@@ -98,25 +97,29 @@ def nonnegative_weights(
     start: Floats,
     *,
     tolerance: float = 1e-5,
+    budget: int = 1000,
 ) -> Weights:
     """Minimise w'Ew/2 - 1'w over w >= 0 by exchanging the active set.
 
     Cells that turn negative are dropped and cells with (E·w)(u) < 1 taken back, until
     neither happens.  `product` is v -> E·v for a symmetric positive definite E with
-    entries in (0, 1], `factor` the preconditioner, `start` a first guess.
+    entries in (0, 1], `factor` the preconditioner, `start` a first guess.  When `budget`
+    products are spent, the nonnegative part of what is there is returned.
     """
     transpose = factor.T.tocsr()
     free = start > 0
     w = np.where(free, start, 0.0)
     image = product(w)
     products = 1
-    for exchange in range(_EXCHANGES):
+    exchange = 0
+    while products < budget:
         # Far from the final active set a rough solution tells as well who leaves.
         rough = tolerance * max(1.0, 100.0 * 0.1**exchange)
         w, image, used = _conjugate_gradients(
-            product, factor, transpose, w, image, free, rough
+            product, factor, transpose, w, image, free, rough, budget - products
         )
         products += used
+        exchange += 1
         negative = free & (w < 0)
         if negative.any():
             free &= ~negative
