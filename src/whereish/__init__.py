@@ -1,5 +1,67 @@
-"""whereish: say roughly where someone is, with a proof of how roughly."""
+"""whereish: say roughly where someone is, with a proof of how roughly.
+
+All public names live here and load on first use, so that ``import whereish`` is light.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Basis": "privacy",
+    "Box": "space",
+    "Chebyshev": "privacy",
+    "Epsilon": "units",
+    "Euclidean": "privacy",
+    "Finite": "privacy",
+    "Geodesic": "privacy",
+    "GlobeLaplace": "mechanisms.globe_laplace",
+    "GreatCircle": "privacy",
+    "Guarantee": "privacy",
+    "Laplace1D": "mechanisms.manhattan_laplace",
+    "Length": "units",
+    "Line": "space",
+    "Manhattan": "privacy",
+    "ManhattanLaplace": "mechanisms.manhattan_laplace",
+    "Mechanism": "mechanisms.base",
+    "Metric": "privacy",
+    "PlanarLaplace": "mechanisms.planar_laplace",
+    "Plane": "space",
+    "Points": "space",
+    "Raster": "space",
+    "SecureRandomness": "randomness",
+    "SeededRandomness": "randomness",
+    "Sites": "space",
+    "Sphere": "space",
+    "WhereishError": "errors",
+    "audit": "",
+    "corrected_epsilon": "mechanisms.planar_laplace",
+    "perturb": "publish.report",
+    "sanitize": "publish.sanitize",
+}
+"""The module of every public name, sorted; audit is a module itself.
+
+Type checkers read the same names from ``__init__.pyi``.
+"""
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'whereish' has no attribute {name!r}")
+    value = (
+        getattr(import_module(f"whereish.{home}"), name)
+        if home
+        else import_module(f"whereish.{name}")
+    )
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -34,7 +34,7 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e3
 _NUMBER = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _UNIT = "|".join(sorted(METRES_PER, key=len, reverse=True))
 _LENGTH = re.compile(rf"\s*({_NUMBER})\s*({_UNIT})\s*")
-_LEVEL = re.compile(rf"\s*(?:ln\s*\(\s*({_NUMBER})\s*\)|log\s*\(\s*({_NUMBER})\s*\)|({_NUMBER}))\s*")
+_LEVEL = re.compile(rf"\s*(?:(?:ln|log)\s*\(\s*({_NUMBER})\s*\)|({_NUMBER}))\s*")
 _PER = re.compile(rf"\s*({_NUMBER})?\s*({_UNIT})\s*")
 
 
@@ -147,16 +147,18 @@ class Epsilon:
                 "epsilon must be a level per length, such as '0.01/m', '1.07/km' or"
                 f" 'ln(4)/200 m'; got {value!r}"
             )
-        inner = level[1] or level[2]
+        inner = level[1]
         if inner is not None and float(inner) <= 0:
             raise InvalidInput(f"ln() in epsilon must have a number > 0; got {value!r}")
-        top = math.log(float(inner)) if inner is not None else float(level[3])
+        top = math.log(float(inner)) if inner is not None else float(level[2])
         bottom = (float(per[1]) if per[1] else 1.0) * METRES_PER[per[2]]
         if bottom <= 0:
             raise InvalidInput(f"the length in epsilon must be greater than zero; got {value!r}")
         return cls(top / bottom)
 
     def __mul__(self, factor: float) -> Epsilon:
+        if not isinstance(factor, int | float):
+            return NotImplemented  # a metric, which knows how to be scaled
         return Epsilon(self.per_m * factor)
 
     __rmul__ = __mul__

@@ -1,0 +1,1 @@
+"""HOW numbers are found: algorithms on plain arrays."""

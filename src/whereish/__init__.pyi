@@ -1,0 +1,35 @@
+"""The public names, for type checkers; whereish/__init__.py loads them lazily."""
+
+from whereish import audit as audit
+from whereish.errors import WhereishError as WhereishError
+from whereish.mechanisms.base import Mechanism as Mechanism
+from whereish.mechanisms.globe_laplace import GlobeLaplace as GlobeLaplace
+from whereish.mechanisms.manhattan_laplace import Laplace1D as Laplace1D
+from whereish.mechanisms.manhattan_laplace import ManhattanLaplace as ManhattanLaplace
+from whereish.mechanisms.planar_laplace import PlanarLaplace as PlanarLaplace
+from whereish.mechanisms.planar_laplace import corrected_epsilon as corrected_epsilon
+from whereish.privacy import Basis as Basis
+from whereish.privacy import Chebyshev as Chebyshev
+from whereish.privacy import Euclidean as Euclidean
+from whereish.privacy import Finite as Finite
+from whereish.privacy import Geodesic as Geodesic
+from whereish.privacy import GreatCircle as GreatCircle
+from whereish.privacy import Guarantee as Guarantee
+from whereish.privacy import Manhattan as Manhattan
+from whereish.privacy import Metric as Metric
+from whereish.publish.report import perturb as perturb
+from whereish.publish.sanitize import sanitize as sanitize
+from whereish.randomness import SecureRandomness as SecureRandomness
+from whereish.randomness import SeededRandomness as SeededRandomness
+from whereish.space import Box as Box
+from whereish.space import Line as Line
+from whereish.space import Plane as Plane
+from whereish.space import Points as Points
+from whereish.space import Raster as Raster
+from whereish.space import Sites as Sites
+from whereish.space import Sphere as Sphere
+from whereish.units import Epsilon as Epsilon
+from whereish.units import Length as Length
+
+__version__: str
+__all__: list[str]

@@ -1,0 +1,102 @@
+"""Exact audit of a finite mechanism: the least factor for which it keeps a metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.errors import InvalidInput
+from whereish.mechanisms.base import HasChannel
+from whereish.privacy.metric import Finite, Metric
+from whereish.solvers.ratios import largest_ratio
+from whereish.space.points import Points
+from whereish.space.sites import Sites
+
+__all__ = ["ExactAudit", "exact"]
+
+_METRIC_ERROR = 2.0**-48  # relative error of a distance computed from coordinates
+
+
+@dataclass(frozen=True)
+class ExactAudit:
+    """The matrix keeps `factor` * d, and keeps nothing below `factor_lower` * d.
+
+    `worst` = (x, x', z): the pair of secrets and the report that attain it.
+    """
+
+    factor: float
+    factor_lower: float
+    worst: tuple[int, int, int] | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the metric itself is kept, proven."""
+        return self.factor <= 1.0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the metric itself is broken, proven."""
+        return self.factor_lower > 1.0
+
+    def __str__(self) -> str:
+        verdict = "kept" if self.holds else "broken" if self.refuted else "kept up to rounding"
+        where = f", worst at secrets {self.worst[:2]}, report {self.worst[2]}" if self.worst else ""
+        return f"factor {self.factor:.9g} ({verdict}{where})"
+
+
+def exact(
+    channel: HasChannel | ArrayLike,
+    metric: Metric | ArrayLike,
+    *,
+    sites: Sites | Points | ArrayLike | None = None,
+) -> ExactAudit:
+    """Audit a row-stochastic matrix against a metric.
+
+    Parameters
+    ----------
+    channel
+        A finite mechanism, or its matrix: integer weights with a common row sum, or
+        probabilities.
+    metric
+        Distances of the secrets as a matrix, or a metric on the coordinates of `sites`.
+    """
+    weights = channel.matrix if isinstance(channel, HasChannel) else np.asarray(channel)
+    k: NDArray[Any] = (
+        weights.astype(np.int64)
+        if np.issubdtype(weights.dtype, np.integer)
+        else weights.astype(float)
+    )
+    _check_rows(k)
+    distances, error = _distances(metric, len(k), sites)
+    found = largest_ratio(k, distances, distance_error=error)
+    return ExactAudit(found.upper, found.lower, found.triple)
+
+
+def _distances(
+    metric: Metric | ArrayLike, count: int, sites: Sites | Points | ArrayLike | None
+) -> tuple[NDArray[np.float64], float]:
+    if not isinstance(metric, Metric):
+        return np.asarray(metric, dtype=np.float64), 0.0
+    if sites is None:
+        if not isinstance(getattr(metric, "base", metric), Finite):
+            raise InvalidInput(
+                "a metric on coordinates must come with `sites`, the secrets' places"
+            )
+        return metric.matrix(np.arange(count)), 2.0**-52
+    places = sites.coordinates if isinstance(sites, Sites | Points) else np.asarray(sites, float)
+    return metric.matrix(places), _METRIC_ERROR
+
+
+def _check_rows(k: NDArray[Any]) -> None:
+    """Rows must share one sum: exactly for integers, to rounding for probabilities."""
+    if k.ndim != 2 or k.size == 0:
+        raise InvalidInput(f"a channel must be a matrix with rows and columns; got {k.shape}")
+    if np.issubdtype(k.dtype, np.integer):
+        totals = {sum(int(entry) for entry in row) for row in k}
+        if len(totals) != 1:
+            raise InvalidInput("all rows of integer weights must have the same total")
+    elif not np.allclose(k.sum(axis=1), 1.0, rtol=0, atol=1e-9):
+        raise InvalidInput("every row of a channel must sum to 1")

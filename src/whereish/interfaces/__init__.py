@@ -1,0 +1,1 @@
+"""How people reach whereish: the command line and the demo."""

@@ -1,0 +1,73 @@
+"""The command line: ``whereish COMMAND``.
+
+One module per command, loaded when it is called.  An error that whereish raises on
+purpose is one sentence on standard error and exit code 2; any other is exit code 1
+with its message withheld, since it might quote a location.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+import whereish
+from whereish.errors import WhereishError
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+COMMANDS = {
+    "report": "whereish.interfaces.cli.report",
+    "sanitize": "whereish.interfaces.cli.sanitize",
+}
+"""Command names and the modules whose ``command`` they are."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(whereish.__version__, prog_name="whereish")
+def cli() -> None:
+    """Say roughly where someone is, with a proof of how roughly."""
+
+
+def main() -> None:
+    """Run the command line, and turn errors into one sentence and an exit code."""
+    try:
+        sys.exit(cli(prog_name="whereish", standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(2)
+    except click.ClickException as error:
+        click.echo(f"whereish: {error.format_message()}", err=True)
+        sys.exit(2)
+    except click.exceptions.Abort:
+        click.echo("whereish: interrupted", err=True)
+        sys.exit(130)
+    except WhereishError as error:
+        click.echo(f"whereish: {error}", err=True)
+        sys.exit(2)
+    except Exception as error:
+        if os.environ.get("WHEREISH_DEBUG"):
+            raise
+        click.echo(
+            f"whereish: internal error ({type(error).__name__}); its message is withheld, since it"
+            " may quote a location: set WHEREISH_DEBUG=1 to see it, and please report it",
+            err=True,
+        )
+        sys.exit(1)

@@ -1,0 +1,5 @@
+"""``python -m whereish.interfaces.cli``."""
+
+from whereish.interfaces.cli import main
+
+main()

@@ -1,0 +1,101 @@
+"""Option types that the commands share; none of them ever repeats a location."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whereish.errors import WhereishError
+from whereish.privacy.guarantee import Guarantee
+from whereish.privacy.metric import Scaled
+from whereish.units import Epsilon, Length
+
+if TYPE_CHECKING:
+    from whereish.space.box import Box
+
+    # click's stubs made ParamType generic; at run time it may not be subscriptable.
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType
+
+__all__ = ["BBOX", "EPSILON", "PLACES", "describe"]
+
+
+class EpsilonType(_ParamType):
+    """A privacy level with its unit."""
+
+    name = "level/length"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> Epsilon:
+        """Read "ln(4)/200 m"."""
+        try:
+            return Epsilon.of(value)
+        except WhereishError as error:
+            self.fail(str(error), param, ctx)
+
+
+class PlacesType(_ParamType):
+    """Places as LAT,LON; "-" reads one per line from standard input."""
+
+    name = "lat,lon"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> list[list[float]]:
+        """[[lon, lat], ...]."""
+        if not isinstance(value, str):
+            return list(value)
+        lines = sys.stdin.read().splitlines() if value == "-" else [value]
+        places = [self._place(line, param, ctx) for line in lines if line.strip()]
+        if not places:
+            self.fail("must be at least one place, as LAT,LON", param, ctx)
+        return places
+
+    def _place(self, text: str, param: click.Parameter | None, ctx: Any) -> list[float]:
+        try:
+            lat, lon = (float(part) for part in text.split(","))
+        except ValueError:
+            self.fail("must be two numbers, LAT,LON, in degrees (got something else)", param, ctx)
+        if not (math.isfinite(lat) and math.isfinite(lon) and abs(lat) <= 90 and abs(lon) <= 360):
+            self.fail(
+                "must have a latitude within 90 and a longitude within 360 degrees, latitude first",
+                param,
+                ctx,
+            )
+        return [lon, lat]
+
+
+class BoxType(_ParamType):
+    """A declared box of degrees."""
+
+    name = "west,south,east,north"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> Box:
+        """Read "2.2,48.8,2.5,48.9"."""
+        from whereish.space.box import Box
+
+        if isinstance(value, Box):
+            return value
+        try:
+            west, south, east, north = (float(part) for part in value.split(","))
+            return Box(west, south, east, north)
+        except WhereishError as error:
+            self.fail(str(error), param, ctx)
+        except ValueError:
+            self.fail("must be four numbers in degrees: west,south,east,north", param, ctx)
+
+
+EPSILON, PLACES, BBOX = EpsilonType(), PlacesType(), BoxType()
+
+
+def describe(guarantee: Guarantee) -> str:
+    """The guarantee as a line for people."""
+    metric = guarantee.metric
+    factor = metric.factor if isinstance(metric, Scaled) else 1.0
+    apart = min((10.0**k for k in range(-3, 8)), key=lambda m: abs(math.log(m * factor)))
+    return (
+        f"guarantee: {guarantee}\n"
+        f"places {Length(apart)} apart stay within a factor {math.exp(apart * factor):.3g} of each"
+        " other in likelihood, whatever is reported"
+    )

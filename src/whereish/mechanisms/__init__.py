@@ -1,0 +1,1 @@
+"""HOW places are blurred: mechanisms that carry their guarantee."""

@@ -1,0 +1,126 @@
+"""What a mechanism is, and what more some of them can do.
+
+A mechanism is a randomised map from secrets to reports that carries its
+guarantee.  More than that is a capability, asked for with ``isinstance``:
+:class:`HasDensity` for continuous laws, :class:`HasChannel` for finite ones.
+Post-processing keeps every metric, so ``mechanism >> remap`` is a mechanism with
+the same guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from numpy.typing import ArrayLike
+
+from whereish.errors import InvalidInput
+from whereish.privacy.guarantee import Guarantee
+from whereish.randomness import Randomness
+from whereish.space.box import Box
+from whereish.space.points import FloatArray, Points, Space
+from whereish.space.sites import Sites
+from whereish.space.sphere import Sphere
+
+__all__ = ["Composable", "HasChannel", "HasDensity", "Mechanism", "Remap", "Remapped"]
+
+Remap: TypeAlias = Callable[[Points], Points]
+"""A deterministic map of reports that sees no secret."""
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A randomised map from secrets to reports, with its guarantee."""
+
+    @property
+    def space(self) -> Space:
+        """Where secrets live."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised about every report."""
+
+    def report(self, secrets: Points | ArrayLike, *, rng: Randomness | None = None) -> Points:
+        """One independent report for each secret; ``rng=None`` draws secure bits."""
+
+
+@runtime_checkable
+class HasDensity(Protocol):
+    """A mechanism whose ideal, unrounded reports have a density."""
+
+    def log_density(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
+        """ln of the density (per square metre) of each report given its secret."""
+
+
+@runtime_checkable
+class HasChannel(Protocol):
+    """A mechanism with finitely many secrets and reports."""
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Row x, column z: the probability of report z given secret x."""
+
+
+class Composable:
+    """Gives a mechanism its ``>>`` and its truncation."""
+
+    def __rshift__(self: Mechanism, remap: Remap) -> Remapped:
+        return Remapped(self, remap)
+
+    def truncated(self: Mechanism, region: Box | Sites) -> Remapped:
+        """Move each report to the closest place of a public `region`.
+
+        A box, in the coordinates of the mechanism's space, or a list of sites.
+        This is post-processing, so the guarantee stands, at the corners too;
+        drawing again until a report falls inside would break it.
+        """
+        return Remapped(self, closest(region))
+
+
+@dataclass(frozen=True)
+class Remapped(Composable):
+    """A mechanism followed by a remap of its reports."""
+
+    mechanism: Mechanism
+    remap: Remap
+
+    @property
+    def space(self) -> Space:
+        """Where secrets live."""
+        return self.mechanism.space
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The mechanism's own: post-processing keeps it."""
+        return self.mechanism.guarantee
+
+    def report(self, secrets: Points | ArrayLike, *, rng: Randomness | None = None) -> Points:
+        """Report, then remap."""
+        return self.remap(self.mechanism.report(secrets, rng=rng))
+
+
+def closest(region: Box | Sites) -> Remap:
+    """The remap that moves each report to the closest place of `region`."""
+    if isinstance(region, Sites):
+        return lambda reports: Points(
+            region.coordinates[region.nearest(reports.coordinates)],
+            reports.space,
+            reports.reproducible,
+        )
+    if not isinstance(region, Box):
+        raise InvalidInput(
+            f"a region must be a Box or Sites; got {type(region).__name__}: a box is declared in"
+            " the coordinates of the mechanism's space"
+        )
+
+    def clamp(reports: Points) -> Points:
+        on_sphere = isinstance(reports.space, Sphere)
+        clamped = (Sphere.clamp if on_sphere else _clamp)(reports.coordinates, region)
+        return Points(clamped, reports.space, reports.reproducible)
+
+    return clamp
+
+
+def _clamp(coordinates: FloatArray, box: Box) -> FloatArray:
+    return box.clamp(coordinates)

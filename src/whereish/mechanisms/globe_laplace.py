@@ -1,0 +1,244 @@
+"""Laplace noise on the globe: longitude and latitude in, anywhere on Earth.
+
+The report has density C exp(-eps d(x, z)) for the great-circle distance d on the
+sphere of radius R = b²/a.  The sphere looks the same from everywhere, so C does not
+depend on x, and the triangle inequality gives eps * d.  Since d is at most the WGS84
+geodesic distance (see :mod:`whereish.space.sphere`), eps is kept in true metres: no
+projection, and poles and antimeridian are places like any other.
+
+With a = eps R the angle t = d/R has density proportional to sin t exp(-a t) on
+[0, pi].  For a >= 1 it is drawn as Gamma(2, 1/a) and accepted with probability
+sin(t)/t; for a < 1 as a uniform point of the sphere, accepted with exp(-a t).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.compiled import kernel
+from whereish.errors import InvalidInput
+from whereish.mechanisms.calibration import Calibrated, probability
+from whereish.mechanisms.rounded import (
+    DECIDED,
+    NUMERICS,
+    REJECTED,
+    ROUNDING,
+    UNDECIDED,
+    LazyUniform,
+    RoundedMechanism,
+    direction,
+    direction_ball,
+    fraction,
+    half,
+    log_error,
+    near_border,
+)
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import GreatCircle
+from whereish.space.points import FloatArray, Points, checked_coordinates
+from whereish.space.sphere import RADIUS_M, Sphere
+from whereish.units import Epsilon, Length
+
+if TYPE_CHECKING:
+    from flint import arb
+
+__all__ = ["GlobeLaplace"]
+
+
+@dataclass(frozen=True, init=False)
+class GlobeLaplace(RoundedMechanism, Calibrated):
+    """Laplace noise on the sphere, reported in decimal degrees.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy level in true metres, such as "ln(4)/200 m".
+    decimals
+        Reports are multiples of 10^-decimals degrees; 5 is about a metre.
+
+    Notes
+    -----
+    Contract: keeps ``eps * GreatCircle()``, tightly, hence ``eps * Geodesic()``.
+    Longitudes are reported in [-180, 180); a pole is reported with longitude 0.
+    """
+
+    epsilon: Epsilon
+    decimals: int
+    words_per_draw = 4
+
+    def __init__(self, epsilon: Epsilon | str, *, decimals: int = 5) -> None:
+        if not isinstance(decimals, int) or not 0 <= decimals <= 9:
+            raise InvalidInput(f"decimals must be a whole number from 0 to 9; got {decimals!r}")
+        object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
+        object.__setattr__(self, "decimals", decimals)
+
+    @property
+    def space(self) -> Sphere:
+        """The globe."""
+        return Sphere()
+
+    @property
+    def resolution(self) -> float:
+        """Lattice step in degrees."""
+        return float(10.0**-self.decimals)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """``eps * GreatCircle()``, at most eps times true WGS84 metres."""
+        source = "Laplace noise on the sphere of radius b²/a (homogeneity, triangle inequality)"
+        return Guarantee(self.epsilon * GreatCircle(), Basis.THEOREM, source, NUMERICS)
+
+    @property
+    def _rate(self) -> float:
+        return self.epsilon.per_m * RADIUS_M
+
+    @property
+    def mean_error(self) -> Length:
+        """Expected great-circle distance: R (2a / (1 + a²) + pi / (e^{a pi} + 1))."""
+        a = self._rate
+        return Length(RADIUS_M * (2 * a / (1 + a * a) + math.pi * _logistic(-a * math.pi)))
+
+    def cdf(self, radius: Length | str) -> float:
+        """Probability that the ideal report lies within great-circle distance `radius`."""
+        angle = Length.of(radius, name="radius").m / RADIUS_M
+        return 1.0 - self._beyond(min(max(angle, 0.0), math.pi))
+
+    def _beyond(self, t: float) -> float:
+        """Probability of an angle above t, accurate in the tail."""
+        a = self._rate
+        tail, edge = math.exp(-a * t), math.exp(-a * math.pi)
+        return (tail * (math.cos(t) + a * math.sin(t)) + edge) / (1 + edge)
+
+    def quantile(self, chance: float) -> Length:
+        """The radius that holds the ideal report with probability `chance`."""
+        beyond = 1.0 - probability(chance)
+        low, high = 0.0, math.pi
+        while (middle := (low + high) / 2) not in (low, high):
+            low, high = (middle, high) if self._beyond(middle) > beyond else (low, middle)
+        return Length(RADIUS_M * high)
+
+    def log_density(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
+        """ln C - eps d, per square metre; C = (1 + a²) / (2 pi R² (1 + e^{-a pi}))."""
+        z = checked_coordinates(reports, self.space)
+        x = checked_coordinates(secrets, self.space)
+        a = self._rate
+        area = 2 * math.pi * RADIUS_M**2 * (1 + math.exp(-a * math.pi))
+        return math.log((1 + a * a) / area) - self.epsilon.per_m * GreatCircle()(z, x)
+
+    def _places(self, cells: NDArray[np.int64]) -> FloatArray:
+        # Division, unlike multiplication by 1e-5, gives the double nearest to the decimal.
+        return np.asarray(cells / 10.0**self.decimals)
+
+    def _canonical(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        turn = 360 * 10**self.decimals
+        cells[:, 0] = (cells[:, 0] + turn // 2) % turn - turn // 2
+        cells[np.abs(cells[:, 1]) == turn // 4, 0] = 0
+        return cells
+
+    def _fast(
+        self,
+        words: NDArray[np.uint64],
+        secrets: FloatArray,
+        cells: NDArray[np.int64],
+        state: NDArray[np.uint8],
+    ) -> int:
+        return _cells(words, secrets, self._rate, 10.0**self.decimals, cells, state)
+
+    def _exact(self, uniforms: Sequence[LazyUniform], secret: FloatArray) -> list[arb] | int:
+        from flint import arb
+
+        first, second, angle, chance = uniforms
+        if self._rate < 1:
+            t = 2 * first.ball().sqrt().asin()
+            accept = (-arb(self._rate) * t).exp()
+        else:
+            t = -(first.ball() * second.ball()).log() / arb(self._rate)
+            if t > arb.pi():
+                return REJECTED
+            accept = t.sinc()
+        if chance.ball() > accept:
+            return REJECTED
+        if not chance.ball() < accept:
+            return UNDECIDED
+        north, east = direction_ball(angle)
+        lon, lat = arb(float(secret[0])), arb(float(secret[1]))
+        sin_lat, cos_lat = (lat / 180).sin_cos_pi()
+        sin_t, cos_t = t.sin_cos()
+        along = cos_t * cos_lat - sin_t * north * sin_lat
+        across = sin_t * east
+        up = cos_t * sin_lat + sin_t * north * cos_lat
+        level = (along * along + across * across).sqrt()
+        per_radian, per_degree = 180 / arb.pi(), arb(10) ** self.decimals
+        return [
+            (lon + per_radian * arb.atan2(across, along)) * per_degree + half(),
+            per_radian * arb.atan2(up, level) * per_degree + half(),
+        ]
+
+
+def _logistic(x: float) -> float:
+    """1 / (1 + e^-x) for x <= 0."""
+    return math.exp(x) / (1 + math.exp(x))
+
+
+@kernel
+def _cells(
+    words: NDArray[np.uint64],
+    secrets: FloatArray,
+    rate: float,
+    per_degree: float,
+    cells: NDArray[np.int64],
+    state: NDArray[np.uint8],
+) -> int:
+    """Cells of the point at angle t and direction (north, east) from the secret.
+
+    In the frame turned so that the secret is on meridian 0 the report is
+    (along, across, up).  `slip` bounds its error in radians: that of t, plus
+    ROUNDING for sines, cosines and products, all at most 1 in size.  The longitude
+    divides it by the distance from the axis.
+    """
+    left = 0
+    to_degrees = 180 / math.pi
+    pole = np.int64(90 * per_degree)
+    for i in range(secrets.shape[0]):
+        a, b = fraction(words[4 * i], 0), fraction(words[4 * i + 1], 0)
+        north, east = direction(words[4 * i + 2])
+        if rate < 1:
+            t = 2 * math.asin(math.sqrt(a))
+            spread = a * (1 - a)
+            slip = ROUNDING / math.sqrt(spread) if spread > 2.0**-40 else math.inf
+            accept = math.exp(-rate * t)
+        else:
+            t = -math.log(a * b) / rate
+            slip = (log_error(a) + log_error(b)) / rate + ROUNDING * (t + 1)
+            accept = math.sin(t) / t if t < math.pi else 0.0
+        chance = fraction(words[4 * i + 3], 0)
+        if chance > accept + 2 * slip:
+            state[i] = REJECTED
+            left += 1
+            continue
+        lon, lat = secrets[i, 0], secrets[i, 1] / to_degrees
+        sin_lat, cos_lat = math.sin(lat), math.cos(lat)
+        sin_t, cos_t = math.sin(t), math.cos(t)
+        along = cos_t * cos_lat - sin_t * north * sin_lat
+        across = sin_t * east
+        up = cos_t * sin_lat + sin_t * north * cos_lat
+        level = math.sqrt(along * along + across * across)
+        scale = to_degrees * per_degree
+        at_lat = math.atan2(up, level) * scale + 0.5
+        at_lon = (lon + to_degrees * math.atan2(across, along)) * per_degree + 0.5
+        row, column = math.floor(at_lat), math.floor(at_lon)
+        cells[i, 0], cells[i, 1] = np.int64(column), np.int64(row)
+        error_lat = 2 * slip * scale + ROUNDING
+        error_lon = error_lat / level + ROUNDING * 1024 * per_degree
+        sure = not near_border(at_lat, row, error_lat) and chance < accept - 2 * slip
+        # At a pole every longitude names the same cell.
+        sure = sure and (abs(np.int64(row)) == pole or not near_border(at_lon, column, error_lon))
+        state[i] = DECIDED if sure else UNDECIDED
+        left += not sure
+    return left

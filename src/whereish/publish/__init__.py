@@ -1,0 +1,1 @@
+"""Releasing data through one door that states its guarantee."""

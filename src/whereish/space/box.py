@@ -1,0 +1,58 @@
+"""Boxes: declared rectangular regions, in the coordinates of a space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.errors import InvalidInput
+from whereish.space.points import FloatArray
+
+__all__ = ["Box"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The closed rectangle [x_low, x_high] x [y_low, y_high].
+
+    A region is declared by people, never computed from the data it guards: the
+    extent of a data set is itself a fact about somebody.
+    """
+
+    x_low: float
+    y_low: float
+    x_high: float
+    y_high: float
+
+    def __post_init__(self) -> None:
+        if not np.isfinite([self.x_low, self.y_low, self.x_high, self.y_high]).all():
+            raise InvalidInput("a box must have four finite bounds")
+        if not (self.x_low < self.x_high and self.y_low < self.y_high):
+            raise InvalidInput(
+                "a box must have x_low < x_high and y_low < y_high; got"
+                f" x {self.x_low:g}..{self.x_high:g}, y {self.y_low:g}..{self.y_high:g}"
+            )
+
+    @property
+    def width(self) -> float:
+        """Extent along x."""
+        return self.x_high - self.x_low
+
+    @property
+    def height(self) -> float:
+        """Extent along y."""
+        return self.y_high - self.y_low
+
+    def contains(self, coordinates: FloatArray) -> NDArray[np.bool_]:
+        """Which rows lie in the box."""
+        x, y = coordinates[..., 0], coordinates[..., 1]
+        inside: NDArray[np.bool_] = (
+            (self.x_low <= x) & (x <= self.x_high) & (self.y_low <= y) & (y <= self.y_high)
+        )
+        return inside
+
+    def clamp(self, coordinates: FloatArray) -> FloatArray:
+        """The closest point of the box to each row (Euclidean)."""
+        return np.clip(coordinates, (self.x_low, self.y_low), (self.x_high, self.y_high))

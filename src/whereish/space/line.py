@@ -1,0 +1,27 @@
+"""The line: positions along one axis, in metres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from whereish.space.points import FloatArray
+
+__all__ = ["Line"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Positions in metres along one axis (a road, a river, a height)."""
+
+    @property
+    def dimension(self) -> int:
+        """One coordinate."""
+        return 1
+
+    @property
+    def description(self) -> str:
+        """The space in a few words."""
+        return "a line in metres"
+
+    def check(self, coordinates: FloatArray) -> None:
+        """Every finite number is a position."""

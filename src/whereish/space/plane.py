@@ -1,0 +1,187 @@
+"""The plane: metres in a declared projection over a declared region.
+
+A projection stretches.  If no direction at any place of the region is stretched
+by more than k, then the distance of two images is at most k times the geodesic
+distance, since the image of the geodesic is a path between them.  A planar
+mechanism that is private at eps/k on the plane is private at eps in true metres.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from whereish.errors import InvalidInput
+from whereish.space.box import Box
+from whereish.space.points import FloatArray, Points
+from whereish.units import Length
+
+if TYPE_CHECKING:
+    from pyproj import Transformer
+
+__all__ = ["Plane"]
+
+_WIDEST_REGION_DEGREES = 90.0
+_GRID = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """Coordinates x, y in metres.
+
+    Parameters
+    ----------
+    crs
+        A projected coordinate system that PROJ knows ("EPSG:2154"), or None for
+        coordinates that are true metres already.
+    region
+        With a `crs`: where secrets may be, as a box of longitudes and latitudes.
+        Declared, never inferred from data.
+    scale
+        The largest factor by which the projection stretches over the region.
+
+    Use :meth:`metres`, :meth:`projected` or :meth:`around`, which set the scale.
+    """
+
+    crs: str | None = None
+    region: Box | None = None
+    scale: float = 1.0
+
+    @classmethod
+    def metres(cls) -> Plane:
+        """The plane whose coordinates are true metres."""
+        return cls()
+
+    @classmethod
+    def projected(cls, crs: str, region: Box) -> Plane:
+        """A projected coordinate system over `region` (degrees), scale computed."""
+        from pyproj.exceptions import CRSError
+
+        try:
+            scale = _largest_scale(crs, region)
+        except CRSError:
+            raise InvalidInput(
+                f"crs must be a projected coordinate system in metres that PROJ knows, such as"
+                f" 'EPSG:2154'; got {crs!r}"
+            ) from None
+        return cls(crs, region, scale)
+
+    @classmethod
+    def around(cls, lon: float, lat: float, radius: Length | str) -> Plane:
+        """An azimuthal equidistant plane on a public centre, out to `radius`.
+
+        The centre is public knowledge (a city's centre), never a secret place.
+        """
+        if not (math.isfinite(lon) and math.isfinite(lat) and abs(lat) < 85):
+            raise InvalidInput(
+                "the centre must be a finite longitude and a latitude within 85 degrees;"
+                " near the poles use GlobeLaplace"
+            )
+        reach = math.degrees(Length.positive(radius, name="radius").m / 6.33e6)
+        if abs(lat) + reach >= 89:
+            raise InvalidInput("the region must stay below 89 degrees of latitude")
+        wide = math.degrees(math.asin(math.sin(math.radians(reach)) / math.cos(math.radians(lat))))
+        box = Box(lon - wide, lat - reach, lon + wide, lat + reach)
+        return cls.projected(f"+proj=aeqd +lat_0={lat!r} +lon_0={lon!r} +datum=WGS84 +units=m", box)
+
+    @property
+    def dimension(self) -> int:
+        """Two coordinates."""
+        return 2
+
+    @property
+    def description(self) -> str:
+        """The space in a few words."""
+        return "the plane in metres" if self.crs is None else f"the plane {self.crs}"
+
+    def check(self, coordinates: FloatArray) -> None:
+        """Every pair of finite numbers is a point; the region is checked in degrees."""
+
+    def from_degrees(self, lon: ArrayLike, lat: ArrayLike) -> Points:
+        """Project longitudes and latitudes; places outside the region are refused."""
+        transformer = self._transformer()
+        assert self.region is not None
+        degrees = np.stack(np.broadcast_arrays(lon, lat), axis=-1).reshape(-1, 2).astype(float)
+        outside = int((~self.region.contains(degrees)).sum())
+        if outside:
+            raise InvalidInput(
+                f"places must lie in the declared region; {outside} of {len(degrees)} do not"
+                " (or are not finite): declare a larger region, or are latitude and longitude"
+                " swapped?"
+            )
+        x, y = transformer.transform(degrees[:, 0], degrees[:, 1], errcheck=True)
+        return Points(np.column_stack([x, y]), self)
+
+    def to_degrees(self, points: Points) -> tuple[FloatArray, FloatArray]:
+        """Longitudes and latitudes of points of this plane."""
+        x, y = points.coordinates[:, 0], points.coordinates[:, 1]
+        lon, lat = self._transformer().transform(x, y, direction="INVERSE", errcheck=True)
+        return np.asarray(lon), np.asarray(lat)
+
+    def _transformer(self) -> Transformer:
+        if self.crs is None:
+            raise InvalidInput(
+                "this plane has no coordinate system, so degrees have no place in it;"
+                " declare one with Plane.projected('EPSG:...', region) or use GlobeLaplace"
+            )
+        return _transformer(self.crs)
+
+
+@lru_cache(maxsize=32)
+def _transformer(crs: str) -> Transformer:
+    """Degrees to plane.  A missing datum grid is an error, not a silent detour."""
+    from pyproj import CRS, Transformer
+
+    target = CRS.from_user_input(crs)
+    units = {axis.unit_name for axis in target.axis_info}
+    if not target.is_projected or not units <= {"metre", "meter"}:
+        raise InvalidInput(
+            f"crs must be projected, with axes in metres, such as 'EPSG:2154'; got {crs!r}"
+        )
+    return Transformer.from_crs(
+        "OGC:CRS84", target, always_xy=True, only_best=True, allow_ballpark=False
+    )
+
+
+@lru_cache(maxsize=32)
+def _largest_scale(crs: str, region: Box) -> float:
+    """Largest stretching over the region, with the discretisation's error added.
+
+    The geodesic between two places of the box may bulge towards a pole, at most
+    to atan(tan φ / cos(width/2)); the box is widened by that.  The maximum of
+    PROJ's largest Tissot semi-axis over a grid is then raised by four times what
+    doubling the grid changed.
+    """
+    from pyproj import Proj
+
+    if region.width > _WIDEST_REGION_DEGREES or max(-region.y_low, region.y_high) >= 89:
+        raise InvalidInput(
+            f"a plane's region must be at most {_WIDEST_REGION_DEGREES:g} degrees wide and within"
+            " 89 degrees of latitude; for more of the Earth use GlobeLaplace"
+        )
+    _transformer(crs)
+    projection = Proj(crs)
+    half = math.radians(region.width / 2)
+    south, north = (
+        math.degrees(math.atan(math.tan(math.radians(lat)) / math.cos(half)))
+        for lat in (region.y_low, region.y_high)
+    )
+    south, north = min(south, region.y_low) - 1e-3, max(north, region.y_high) + 1e-3
+
+    def largest(count: int) -> float:
+        lon, lat = np.meshgrid(
+            np.linspace(region.x_low, region.x_high, count), np.linspace(south, north, count)
+        )
+        factors = projection.get_factors(lon.ravel(), lat.ravel(), errcheck=False)
+        semimajor = np.asarray(factors.tissot_semimajor)
+        if not np.isfinite(semimajor).all():
+            raise InvalidInput(f"the projection {crs!r} does not cover the declared region")
+        return float(semimajor.max())
+
+    coarse, fine = largest(_GRID + 1), largest(2 * _GRID + 1)
+    return fine + 4 * abs(fine - coarse) + 1e-9

@@ -1,0 +1,125 @@
+"""Points: coordinates together with the space that gives them their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.errors import InvalidInput, SpaceMismatch
+
+__all__ = ["FloatArray", "Points", "Space", "as_points", "checked_coordinates"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@runtime_checkable
+class Space(Protocol):
+    """A set of possible places with coordinates."""
+
+    @property
+    def dimension(self) -> int:
+        """How many coordinates a point has."""
+
+    @property
+    def description(self) -> str:
+        """The space in a few words, for messages and certificates."""
+
+    def check(self, coordinates: FloatArray) -> None:
+        """Raise `InvalidInput` unless all rows are points of this space."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Places in a space: an (n, dimension) array that nobody may change.
+
+    `reproducible` marks reports whose noise came from a seed.  The text form
+    shows no coordinate, so that points can stand in a log.
+    """
+
+    coordinates: FloatArray
+    space: Space
+    reproducible: bool = False
+
+    def __post_init__(self) -> None:
+        array = np.array(checked_coordinates(self.coordinates, self.space))
+        array.setflags(write=False)
+        object.__setattr__(self, "coordinates", array)
+
+    @classmethod
+    def trusted(cls, coordinates: FloatArray, space: Space, *, reproducible: bool) -> Points:
+        """Points from a fresh array that is known to be right: no copy, no check."""
+        points = object.__new__(cls)
+        coordinates.setflags(write=False)
+        object.__setattr__(points, "coordinates", coordinates)
+        object.__setattr__(points, "space", space)
+        object.__setattr__(points, "reproducible", reproducible)
+        return points
+
+    def __len__(self) -> int:
+        return len(self.coordinates)
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return iter(self.coordinates)
+
+    def __getitem__(self, index: Any) -> Points:
+        return Points(self.coordinates[index], self.space, self.reproducible)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy:
+            return np.array(self.coordinates, dtype=dtype)
+        return np.asarray(self.coordinates, dtype=dtype)
+
+    def __repr__(self) -> str:
+        mark = ", reproducible" if self.reproducible else ""
+        return f"Points({len(self)} in {self.space.description}{mark})"
+
+
+def checked_coordinates(places: Points | ArrayLike, space: Space) -> FloatArray:
+    """The (n, dimension) array of `places`, each a point of `space`; nothing is copied in vain.
+
+    Points of another space are refused, never converted in silence.
+    """
+    if isinstance(places, Points):
+        if places.space != space:
+            raise SpaceMismatch(
+                f"points are in {places.space.description}, the mechanism works in"
+                f" {space.description}; convert them through degrees, with"
+                " to_degrees(...) of the one space and from_degrees(...) of the other"
+            )
+        return places.coordinates
+    try:
+        array = np.ascontiguousarray(places, dtype=np.float64)
+    except (TypeError, ValueError):
+        # The original message quotes the value, which may be a coordinate.
+        raise InvalidInput(
+            f"points of {space.description} must be numbers; got something else"
+        ) from None
+    if array.ndim == 1:
+        array = array[:, None] if space.dimension == 1 else array[None, :]
+    if array.ndim != 2 or array.shape[1] != space.dimension:
+        raise InvalidInput(
+            f"points of {space.description} must be an (n, {space.dimension}) array;"
+            f" got shape {np.shape(places)}"
+        )
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = int((~finite.all(axis=1)).sum())
+        raise InvalidInput(
+            f"coordinates must be finite numbers; {bad} of {len(array)} points have NaN or"
+            " infinity: drop or repair those rows first"
+        )
+    space.check(array)
+    return array
+
+
+def as_points(places: Points | ArrayLike, space: Space) -> Points:
+    """`places` as points of `space`; plain numbers are read in its coordinates."""
+    return (
+        places
+        if isinstance(places, Points) and places.space == space
+        else Points(checked_coordinates(places, space), space)
+    )

@@ -1,0 +1,82 @@
+"""Raster: a rectangle of a plane cut into equal cells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.errors import InvalidInput
+from whereish.space.box import Box
+from whereish.space.plane import Plane
+from whereish.space.points import FloatArray, Points
+from whereish.space.sites import Sites
+from whereish.units import Length
+
+__all__ = ["Raster"]
+
+
+@dataclass(frozen=True)
+class Raster:
+    """`rows` x `columns` cells of `cell` = (width, height) metres.
+
+    Row 0 is the southernmost and column 0 the westernmost, so that both grow with
+    y and x.  A cell's flat index is row * columns + column; a cell owns its west
+    and south edges.
+    """
+
+    rows: int
+    columns: int
+    cell: tuple[float, float] = (1.0, 1.0)
+    origin: tuple[float, float] = (0.0, 0.0)
+    plane: Plane = field(default_factory=Plane)
+
+    def __post_init__(self) -> None:
+        if self.rows < 1 or self.columns < 1:
+            raise InvalidInput(
+                f"a raster must have at least one row and column; got {self.rows} x {self.columns}"
+            )
+        if not all(math.isfinite(side) and side > 0 for side in self.cell):
+            raise InvalidInput(f"cell sides must be finite and > 0 metres; got {self.cell}")
+
+    @classmethod
+    def over(cls, box: Box, cell: Length | str, plane: Plane | None = None) -> Raster:
+        """Square cells that cover `box` of a plane, from its south-west corner."""
+        side = Length.positive(cell, name="cell").m
+        rows, columns = math.ceil(box.height / side), math.ceil(box.width / side)
+        origin = (box.x_low, box.y_low)
+        return cls(rows, columns, (side, side), origin, Plane() if plane is None else plane)
+
+    def __len__(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        return self.rows, self.columns
+
+    @property
+    def box(self) -> Box:
+        """The rectangle that the cells cover."""
+        (x, y), (width, height) = self.origin, self.cell
+        return Box(x, y, x + self.columns * width, y + self.rows * height)
+
+    def centres(self) -> FloatArray:
+        """The (rows * columns, 2) array of cell centres, in flat order."""
+        x = self.origin[0] + (np.arange(self.columns) + 0.5) * self.cell[0]
+        y = self.origin[1] + (np.arange(self.rows) + 0.5) * self.cell[1]
+        grid_x, grid_y = np.meshgrid(x, y)
+        return np.column_stack([grid_x.ravel(), grid_y.ravel()])
+
+    def sites(self) -> Sites:
+        """The cell centres as sites."""
+        return Sites(Points(self.centres(), self.plane))
+
+    def locate(self, coordinates: FloatArray) -> NDArray[np.intp]:
+        """Flat index of the cell of each row; places outside take the closest cell."""
+        scaled = (coordinates - np.asarray(self.origin)) / np.asarray(self.cell)
+        column = np.clip(np.floor(scaled[:, 0]), 0, self.columns - 1)
+        row = np.clip(np.floor(scaled[:, 1]), 0, self.rows - 1)
+        return np.asarray(row * self.columns + column, dtype=np.intp)
