@@ -21,13 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.errors import SolverError
-from whereish.solvers.geodesics import HORIZON, GraphMetric
+from whereish.solvers.geodesics import GraphMetric
 from whereish.solvers.integer_law import decay_table, integer_weights
 from whereish.solvers.preconditioner import approximate_inverse_factor
 from whereish.solvers.stencil import edge_slices
 from whereish.solvers.weights import closed_form_weights, nonnegative_weights
 
-__all__ = ["CertifiedLaw", "certify", "edge_factors", "log_ratios", "mean_ratio"]
+__all__ = [
+    "CertifiedLaw",
+    "certify",
+    "edge_factors",
+    "log_ratios",
+    "mean_ratio",
+    "metric_in_use",
+    "residual_allowed",
+]
 
 Floats = NDArray[np.float64]
 
@@ -110,8 +118,7 @@ def certify(
     promised: Floats,
     secrets: NDArray[np.bool_],
     *,
-    ceiling: Floats | None = None,
-    horizon: float = HORIZON,
+    start: Floats | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> CertifiedLaw:
     """Find a law that keeps every promised edge between secrets.
@@ -122,20 +129,17 @@ def certify(
     cell : height and width of a cell.
     promised : (rows, cols, half) edge prices, ``inf`` where there is no edge.
     secrets : (rows, cols) which cells can be secrets; edges elsewhere promise nothing.
-    ceiling : edge prices not to exceed in use (default: `promised`).
+    start : a first guess of the weights (default: their closed form).
     progress : called with each round and its factor.
     """
-    top = promised if ceiling is None else np.minimum(ceiling, promised)
     factor = approximate_inverse_factor(eps, cell)
-    metric = GraphMetric.from_prices(top, horizon=horizon, keep=1.0 - RESERVE)
-    start = closed_form_weights(eps, cell)
-    tolerance = _tolerance(promised)
+    metric = metric_in_use(promised)
+    start = closed_form_weights(eps, cell) if start is None else start
+    tolerance = residual_allowed(promised)
     table = decay_table(metric.quantum)
     flat = np.flatnonzero(secrets.ravel())
-    inner = promised.copy()
-    inner[~secrets] = np.inf
     products = 0
-    use = top * (1.0 - RESERVE)
+    use = promised * (1.0 - RESERVE)
     for number in range(1, _ROUNDS + 1):
         solved = nonnegative_weights(metric.product, factor, start, tolerance=tolerance, budget=_BUDGET)
         products += solved.products
@@ -151,27 +155,30 @@ def certify(
             return CertifiedLaw(
                 metric, weights, sums, worst, where, number, products, dropped, sweeps
             )
-        use = _lower(use, top, promised, log_ratios(sums, metric.shape, metric.steps), number)
-        metric = GraphMetric.from_prices(use, horizon=horizon)
+        use = _lower(use, promised, log_ratios(sums, metric.shape, metric.steps), number)
+        metric = GraphMetric.from_prices(use)
         start = solved.values
     raise SolverError(
         f"lowering the privacy map did not settle in {_ROUNDS} rounds; is the map extreme?"
     )
 
 
-def _tolerance(promised: Floats) -> float:
+def metric_in_use(promised: Floats) -> GraphMetric:
+    """The metric before any lowering: the promised prices less the reserve."""
+    return GraphMetric.from_prices(promised, keep=1.0 - RESERVE)
+
+
+def residual_allowed(promised: Floats) -> float:
     """Residual of E·w = 1 that the reserve on the cheapest edge can pay for."""
     return float(np.clip(RESERVE * promised.min() / 4, 2e-6, 1e-4))
 
 
-def _lower(
-    use: Floats, top: Floats, promised: Floats, ratios: Floats, number: int
-) -> Floats:
+def _lower(use: Floats, promised: Floats, ratios: Floats, number: int) -> Floats:
     """Edge prices for the next round: what the slope of ln Z leaves of the promise."""
     need = np.nan_to_num(ratios)
     margin = 1.02 if number <= _FREE_ROUNDS else 1.05
     with np.errstate(invalid="ignore"):
-        left = np.minimum(top, promised * (1.0 - RESERVE) - margin * need)
+        left = promised * (1.0 - RESERVE) - margin * need
         left = np.maximum(left, promised / 2)
         left = np.where(np.isfinite(promised), left, np.inf)
         if number > _FREE_ROUNDS:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from whereish.errors import SolverError
 
-__all__ = ["Weights", "closed_form_weights", "nonnegative_weights"]
+__all__ = ["Weights", "closed_form_weights", "nonnegative_weights", "plain_weights"]
 
 Floats = NDArray[np.float64]
 
@@ -89,6 +89,23 @@ def _conjugate_gradients(
         Ew += step * Ep
         residual = np.where(free, 1.0 - Ew, 0.0)
     return w, Ew, used
+
+
+def plain_weights(
+    product: Callable[[Floats], Floats],
+    factor: sp.csr_matrix[np.float64],
+    start: Floats,
+    *,
+    tolerance: float = 1e-5,
+    budget: int = 40,
+) -> Floats:
+    """Solve E·w = 1 whatever the signs of w."""
+    free = np.ones(len(start), np.bool_)
+    transpose = factor.T.tocsr()
+    w, _, _ = _conjugate_gradients(
+        product, factor, transpose, start, product(start), free, tolerance, budget
+    )
+    return w
 
 
 def nonnegative_weights(
