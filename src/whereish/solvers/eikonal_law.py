@@ -41,6 +41,8 @@ Progress = Callable[[int, float], None]
 
 _FEWEST_QUANTA = 24  # per edge: rounding down then costs at most 4%
 _GRADIENT_ROUNDS = 40
+_MARGIN = 0.998  # of the room that the largest gradient leaves
+_BLUR = 4  # cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,15 +166,16 @@ def law_on_places(
     eps: Floats,
     cell: tuple[float, float],
     *,
-    neighbours: int = 16,
+    neighbours: int = 32,
     frame: int | None = None,
     progress: Progress | None = None,
 ) -> BuiltLaw:
     """A law whose bilinear interpolation keeps |grad ln P(y | x)| <= eps(x) everywhere."""
     check_resolution(eps, cell)
-    least = _spread_to_centres(least_around(eps), (eps.shape[0], eps.shape[1]))
-    side = max(side for side, n in zip(cell, eps.shape, strict=True) if n > 1 or eps.size == 1)
-    bend = stencil_factor(neighbours, cell, (eps.shape[0], eps.shape[1]))
+    shape = (eps.shape[0], eps.shape[1])
+    least = _spread_to_centres(least_around(eps), shape)
+    side = max(side for side, n in zip(cell, shape, strict=True) if n > 1 or eps.size == 1)
+    bend = stencil_factor(neighbours, cell, shape)
     # Single precision keeps the saved file small; rounding is downwards.
     used = _single(np.log1p(least * side) / (side * bend))
     for _ in range(_GRADIENT_ROUNDS):
@@ -183,9 +186,21 @@ def law_on_places(
         worst = float(np.nanmax(factors))
         if worst <= 1.0:
             return replace(built, gradient_factor=worst)
-        room = _spread_to_centres(1.0 / np.maximum(factors * 1.002, 1.0), (eps.shape[0], eps.shape[1]))
-        used = _single(used * room)
+        used = _single(used * _smooth_below(_spread_to_centres(_MARGIN / factors, shape)))
     raise SolverError("lowering the privacy map for continuous places did not settle")
+
+
+def _smooth_below(room: Floats) -> Floats:
+    """A smooth field that is nowhere above min(room, 1).
+
+    Least value within four cells, then a blur that reaches no farther: an average of
+    values that are all below.  Smooth, because a sharp edge in the map would itself have
+    to be lowered.
+    """
+    from scipy.ndimage import gaussian_filter, minimum_filter
+
+    least = minimum_filter(np.minimum(room, 1.0), size=2 * _BLUR + 1, mode="nearest")
+    return np.asarray(gaussian_filter(least, _BLUR / 2, radius=_BLUR, mode="nearest"))
 
 
 def _single(values: Floats) -> Floats:

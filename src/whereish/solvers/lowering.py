@@ -32,7 +32,7 @@ __all__ = [
     "certify",
     "edge_factors",
     "log_ratios",
-    "mean_ratio",
+    "mean_cell_ratios",
     "metric_in_use",
     "residual_allowed",
 ]
@@ -46,7 +46,8 @@ _GUARD = 1e-12  # relative: rounding of the logarithms in the certificate
 _FREE_ROUNDS = 4  # rounds in which a lowered edge may rise again
 _LAST_ROUNDS = 14  # from here on a failing edge goes to half its price at once
 _ROUNDS = 60
-_BUDGET = 40  # products per round: the certificate needs nonnegative weights, not the best
+_PUSH = 1.5  # times what a failing edge lacks, once lowering is monotone
+_BUDGET = 30  # products per round: the certificate needs nonnegative weights, not the best
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,15 +181,23 @@ def _lower(use: Floats, promised: Floats, ratios: Floats, number: int) -> Floats
     with np.errstate(invalid="ignore"):
         left = promised * (1.0 - RESERVE) - margin * need
         left = np.maximum(left, promised / 2)
-        left = np.where(np.isfinite(promised), left, np.inf)
         if number > _FREE_ROUNDS:
-            left = np.minimum(use, left)
+            # What an edge lacks grows while its neighbours are lowered, too.
+            lacks = np.maximum(use + need - promised * (1.0 - RESERVE), 0.0)
+            left = np.minimum(left, np.maximum(use - _PUSH * lacks, promised / 2))
         if number >= _LAST_ROUNDS:
             left = np.where(use + need > promised, np.minimum(use, promised / 2), left)
-    return np.asarray(left)
+    return np.where(np.isfinite(promised), left, np.inf)
 
 
-def mean_ratio(metric: GraphMetric, promised: Floats) -> float:
-    """Mean of W'/W over the edges: 1 where nothing had to be lowered."""
-    finite = np.isfinite(promised)
-    return float(np.mean(metric.weights[finite] * metric.quantum / promised[finite]))
+def mean_cell_ratios(metric: GraphMetric, promised: Floats) -> Floats:
+    """Mean of W'/W over the edges at each cell; 1 less reserve and rounding where not lowered."""
+    total, count = np.zeros(metric.shape), np.zeros(metric.shape)
+    used = metric.weights * metric.quantum
+    for k, step in enumerate(metric.steps):
+        tail, head = edge_slices(metric.shape, step)
+        ratio = used[*tail, k] / promised[*tail, k]
+        for end in (tail, head):
+            total[end] += ratio
+            count[end] += 1
+    return np.asarray(total / np.maximum(count, 1) + (count == 0))

@@ -5,9 +5,10 @@ so that no loop asks where the grid ends.  ``edges[0, c, k]`` is the weight of t
 edge from cell c back to ``c - offsets[k]``, ``edges[1, c, k]`` that of the edge on
 to ``c + offsets[k]``; ``offsets[0]`` must be 1, the step along the row.
 
-A batch is relaxed by Gauss-Seidel sweeps down and up the rows, each followed by
-the opposite pass along the row, until nothing changes: then the distances are
-the exact shortest paths, in integers, whatever the order of the sweeps.
+A batch is relaxed by Gauss-Seidel sweeps down and up the rows in turn, each row
+followed by the opposite pass along itself.  After a sweep all edges in its own
+direction are satisfied; when the next one changes nothing, so are the others, and
+the distances are the exact shortest paths, in integers, whatever the order.
 """
 
 from __future__ import annotations
@@ -32,17 +33,24 @@ Ints = NDArray[np.int64]
 
 
 @kernel
-def _sweep(D: Any, edges: Any, offsets: Any, rows: int, cols: int) -> bool:
-    """One sweep down and one up; whether the last of them changed anything."""
+def _down(D: Any, edges: Any, offsets: Any, rows: int, cols: int) -> bool:
+    """Relax from the south-west, rows upwards in index; whether anything changed."""
     pitch, count = cols + 2 * BORDER, len(offsets)
-    back, on = edges[0], edges[1]
+    back, on, changed = edges[0], edges[1], False
     for i in range(rows):
         base = (i + BORDER) * pitch + BORDER
         for j in range(cols):
-            relax(D, base + j, back, (base + j) * count, offsets, -1, count)
+            changed |= relax(D, base + j, back, (base + j) * count, offsets, -1, count)
         for j in range(cols - 2, -1, -1):
-            relax(D, base + j, on, (base + j) * count, offsets, 1, 1)
-    changed = False
+            changed |= relax(D, base + j, on, (base + j) * count, offsets, 1, 1)
+    return changed
+
+
+@kernel
+def _up(D: Any, edges: Any, offsets: Any, rows: int, cols: int) -> bool:
+    """The mirror image of :func:`_down`."""
+    pitch, count = cols + 2 * BORDER, len(offsets)
+    back, on, changed = edges[0], edges[1], False
     for i in range(rows - 1, -1, -1):
         base = (i + BORDER) * pitch + BORDER
         for j in range(cols - 1, -1, -1):
@@ -50,15 +58,6 @@ def _sweep(D: Any, edges: Any, offsets: Any, rows: int, cols: int) -> bool:
         for j in range(1, cols):
             changed |= relax(D, base + j, back, (base + j) * count, offsets, -1, 1)
     return changed
-
-
-@kernel
-def _settle(D: Any, edges: Any, offsets: Any, rows: int, cols: int) -> int:
-    """Sweep until a fixed point; the number of sweeps down and up."""
-    sweeps = 1
-    while _sweep(D, edges, offsets, rows, cols):
-        sweeps += 1
-    return sweeps
 
 
 @kernel
@@ -74,11 +73,16 @@ def batch_distances(
     for lane in range(len(sources)):
         if sources[lane] >= 0:
             D[sources[lane], lane] = 0
-    if sweeps == 0:
-        return _settle(D, edges, offsets, rows, cols)
-    for _ in range(sweeps):
-        _sweep(D, edges, offsets, rows, cols)
-    return sweeps
+    taken = 0
+    while True:
+        if taken % 2 == 0:
+            changed = _down(D, edges, offsets, rows, cols)
+        else:
+            changed = _up(D, edges, offsets, rows, cols)
+        taken += 1
+        # The first sweep alone proves nothing: edges up the rows are not looked at yet.
+        if taken == sweeps or (sweeps == 0 and taken > 1 and not changed):
+            return taken
 
 
 @kernel
