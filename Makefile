@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/python -m whereish.interfaces.demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -28,6 +28,7 @@ bench: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli.reference > docs/cli.md
+	$(BIN)/python -m whereish.interfaces.names > docs/api.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

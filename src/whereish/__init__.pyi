@@ -1,8 +1,12 @@
 """The public names, for type checkers; whereish/__init__.py loads them lazily."""
 
 from whereish import audit as audit
+from whereish import queries as queries
 from whereish.errors import WhereishError as WhereishError
 from whereish.mechanisms.base import Mechanism as Mechanism
+from whereish.mechanisms.cube_geometric import CubeGeometric as CubeGeometric
+from whereish.mechanisms.geometric import TruncatedGeometric as TruncatedGeometric
+from whereish.mechanisms.geometric import TwoSidedGeometric as TwoSidedGeometric
 from whereish.mechanisms.globe_laplace import GlobeLaplace as GlobeLaplace
 from whereish.mechanisms.manhattan_laplace import Laplace1D as Laplace1D
 from whereish.mechanisms.manhattan_laplace import ManhattanLaplace as ManhattanLaplace
@@ -17,8 +21,12 @@ from whereish.privacy import GreatCircle as GreatCircle
 from whereish.privacy import Guarantee as Guarantee
 from whereish.privacy import Manhattan as Manhattan
 from whereish.privacy import Metric as Metric
+from whereish.privacy import Records as Records
+from whereish.privacy import TupleMax as TupleMax
+from whereish.privacy import TupleSum as TupleSum
 from whereish.publish.report import perturb as perturb
 from whereish.publish.sanitize import sanitize as sanitize
+from whereish.queries import answer as answer
 from whereish.randomness import SecureRandomness as SecureRandomness
 from whereish.randomness import SeededRandomness as SeededRandomness
 from whereish.space import Box as Box
@@ -28,6 +36,7 @@ from whereish.space import Points as Points
 from whereish.space import Raster as Raster
 from whereish.space import Sites as Sites
 from whereish.space import Sphere as Sphere
+from whereish.space import Values as Values
 from whereish.units import Epsilon as Epsilon
 from whereish.units import Length as Length
 

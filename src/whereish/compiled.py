@@ -2,13 +2,14 @@
 
 No fast-math: the error bounds of the exact sampler count every rounding.  The
 machine code is cached beside the source (or in the user's cache), so that only
-the first call on a machine compiles.
+the first call on a machine compiles; where neither can be written, every process
+compiles for itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -19,6 +20,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def kernel(function: F) -> F:
     """Compile `function` with IEEE semantics, without the interpreter lock."""
-    return cast(
-        F, numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
-    )
+    rules: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "numpy"}
+    try:
+        return cast(F, numba.njit(cache=True, **rules)(function))
+    except RuntimeError:  # no folder for the cache can be written
+        return cast(F, numba.njit(**rules)(function))

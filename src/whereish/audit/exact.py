@@ -69,13 +69,13 @@ def exact(
         if np.issubdtype(weights.dtype, np.integer)
         else weights.astype(float)
     )
-    _check_rows(k)
-    distances, error = _distances(metric, len(k), sites)
+    check_rows(k)
+    distances, error = distances_of(metric, len(k), sites)
     found = largest_ratio(k, distances, distance_error=error)
     return ExactAudit(found.upper, found.lower, found.triple)
 
 
-def _distances(
+def distances_of(
     metric: Metric | ArrayLike, count: int, sites: Sites | Points | ArrayLike | None
 ) -> tuple[NDArray[np.float64], float]:
     if not isinstance(metric, Metric):
@@ -90,7 +90,7 @@ def _distances(
     return metric.matrix(places), _METRIC_ERROR
 
 
-def _check_rows(k: NDArray[Any]) -> None:
+def check_rows(k: NDArray[Any]) -> None:
     """Rows must share one sum: exactly for integers, to rounding for probabilities."""
     if k.ndim != 2 or k.size == 0:
         raise InvalidInput(f"a channel must be a matrix with rows and columns; got {k.shape}")

@@ -12,10 +12,19 @@ from whereish.privacy.metric import (
     TupleMax,
     TupleSum,
 )
+from whereish.privacy.tuples import (
+    DifferentPlaces,
+    Discrete,
+    NormalisedValueDistance,
+    Records,
+    ValueDistance,
+)
 
 __all__ = [
     "Basis",
     "Chebyshev",
+    "DifferentPlaces",
+    "Discrete",
     "Euclidean",
     "Finite",
     "Geodesic",
@@ -23,6 +32,9 @@ __all__ = [
     "Guarantee",
     "Manhattan",
     "Metric",
+    "NormalisedValueDistance",
+    "Records",
     "TupleMax",
     "TupleSum",
+    "ValueDistance",
 ]

@@ -43,7 +43,7 @@ def open_table(path: Path, columns: Sequence[str], *, numbers: Sequence[str]) ->
     try:
         with opener(path, columns, numbers) as table:
             yield table
-    except (pa.ArrowException, UnicodeDecodeError):
+    except (pa.ArrowException, UnicodeDecodeError, OSError):
         numbers_text = " and ".join(repr(name) for name in numbers)
         raise InvalidInput(
             f"the input {path.name} cannot be read as {path.suffix[1:]} with numbers in"
@@ -85,7 +85,8 @@ def _open_csv(path: Path, columns: Sequence[str], numbers: Sequence[str]) -> Ite
 def _open_parquet(path: Path, columns: Sequence[str], numbers: Sequence[str]) -> Iterator[Table]:
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
+    # Buffering ahead would hold whole row groups in memory.
+    with parquet.ParquetFile(path, pre_buffer=False) as file:
         _check_columns(path, file.schema_arrow.names, columns)
         batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns))
         yield Table(file.schema_arrow, batches, file.metadata.num_rows)
@@ -109,7 +110,7 @@ def writer(
         with parquet.ParquetWriter(
             path,
             schema,
-            use_dictionary=repeating,  # type: ignore[arg-type]  # a list is documented
+            use_dictionary=repeating,
             column_encoding=split or None,
         ) as sink:
             yield sink.write_batch

@@ -3,11 +3,14 @@
 For noise of survival function S(r) = P(|v| > r) and a uniform direction, the mass of
 a polygon with the secret at the origin is a sum over its edges, counter-clockwise:
 
-    mass = [origin inside] - (1 / 2 pi) sum over edges of  ∫ S(rho(theta)) d theta,
+    mass = inside - (1 / 2 pi) sum over edges of  ∫ S(rho(theta)) d theta,
 
-where rho(theta) is the distance to the edge.  On an edge at signed distance h from
-the origin, with s along it, s = h sinh(u) turns the integral into
-∫ S(h cosh u) / cosh u du: smooth, also for edges that nearly touch the origin.
+where rho(theta) is the distance to the edge and `inside` the share of all directions
+in which the polygon surrounds the origin (1 within, 1/2 on an edge, 0 outside).
+
+On an edge at signed distance h from the origin, with s along it, s = h sinh(u) turns
+the integral into ∫ S(h cosh u) / cosh u du: smooth, also for edges that nearly touch
+the origin.
 Survival instead of distribution function keeps relative accuracy in the tail.
 """
 
@@ -54,8 +57,14 @@ def grid_masses(
     upright = _edge_integrals(survival, x[:, None], y[None, :-1], y[None, 1:])
     level = _edge_integrals(survival, y[None, :], x[:-1, None], x[1:, None])
     around = (upright[1:] - upright[:-1]) + (level[:, 1:] - level[:, :-1])
-    holds_origin = np.outer((x[:-1] < 0) & (x[1:] > 0), (y[:-1] < 0) & (y[1:] > 0))
-    return np.asarray(holds_origin - around / (2 * np.pi))
+    inside = np.outer(_surrounds(x), _surrounds(y))
+    return np.asarray(inside - around / (2 * np.pi))
+
+
+def _surrounds(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 where an interval holds zero, 1/2 where it ends there."""
+    low, high = np.sign(edges[:-1]), np.sign(edges[1:])
+    return np.where(low <= 0, (high - low) / 2, 0.0) * (high >= 0)
 
 
 def polygon_mass(survival: Survival, vertices: NDArray[np.float64]) -> float:
@@ -65,5 +74,9 @@ def polygon_mass(survival: Survival, vertices: NDArray[np.float64]) -> float:
     along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)
     h = a[:, 0] * along[:, 1] - a[:, 1] * along[:, 0]
     start, end = (a * along).sum(axis=1), (b * along).sum(axis=1)
-    inside = bool((h > 0).all())
+    inside = 0.0
+    if (h >= 0).all():
+        facing = h > 0
+        turns = np.arctan2(end[facing], h[facing]) - np.arctan2(start[facing], h[facing])
+        inside = float(turns.sum()) / (2 * np.pi)
     return float(inside - _edge_integrals(survival, h, start, end).sum() / (2 * np.pi))

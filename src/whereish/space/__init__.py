@@ -7,5 +7,17 @@ from whereish.space.points import FloatArray, Points, Space
 from whereish.space.raster import Raster
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
+from whereish.space.values import Values
 
-__all__ = ["Box", "FloatArray", "Line", "Plane", "Points", "Raster", "Sites", "Space", "Sphere"]
+__all__ = [
+    "Box",
+    "FloatArray",
+    "Line",
+    "Plane",
+    "Points",
+    "Raster",
+    "Sites",
+    "Space",
+    "Sphere",
+    "Values",
+]

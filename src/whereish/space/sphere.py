@@ -24,6 +24,7 @@ from whereish.space.points import FloatArray, Points
 __all__ = ["RADIUS_M", "Sphere", "great_circle_m", "unit_vectors"]
 
 WGS84_A, WGS84_B = 6378137.0, 6356752.314245179
+WGS84_E2 = 1 - (WGS84_B / WGS84_A) ** 2
 RADIUS_M = WGS84_B**2 / WGS84_A
 """Radius b²/a of the sphere below WGS84: 6,335,439 m."""
 
@@ -71,8 +72,9 @@ class Sphere:
 
         The box may reach beyond 180 degrees (x from 170 to 190) to cross the
         antimeridian.  Outside its meridians the closest point lies on one of the
-        two: on the meridian at Δλ away, at latitude atan2(sin φ, cos φ cos Δλ),
-        clamped to the box.
+        two.  On the great circle of a meridian Δλ away the foot of the place is at the
+        angle atan2(sin φ, cos φ cos Δλ), which may be beyond the pole; distance grows
+        with the angle from the foot, so the box's end that is closer by angle wins.
         """
         lon = box.x_low + np.mod(coordinates[:, 0] - box.x_low, 360.0)
         lat = coordinates[:, 1]
@@ -84,9 +86,13 @@ class Sphere:
             for edge in (box.x_low, box.x_high):
                 away = np.radians(lon[outside] - edge)
                 foot = np.degrees(np.arctan2(np.sin(phi), np.cos(phi) * np.cos(away)))
-                candidate = np.column_stack(
-                    [np.full(len(phi), edge), np.clip(foot, box.y_low, box.y_high)]
+                from_low, from_high = (
+                    np.abs(np.mod(foot - end + 180.0, 360.0) - 180.0)
+                    for end in (box.y_low, box.y_high)
                 )
+                end = np.where(from_low < from_high, box.y_low, box.y_high)
+                within = (box.y_low <= foot) & (foot <= box.y_high)
+                candidate = np.column_stack([np.full(len(phi), edge), np.where(within, foot, end)])
                 distance = great_circle_m(candidate, coordinates[outside])
                 closer = distance < nearest
                 rows = np.flatnonzero(outside)[closer]

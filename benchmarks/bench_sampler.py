@@ -1,0 +1,53 @@
+"""Exact reports against the usual float samplers."""
+
+from __future__ import annotations
+
+import numpy as np
+import qif
+from pyproj import Geod
+
+from benchmarks.measure import Bars, cpu_seconds
+from whereish.audit import TextbookPlanarLaplace
+from whereish.mechanisms.globe_laplace import GlobeLaplace
+from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.units import Epsilon
+
+N = 2_000_000
+N_QIF = 200_000  # one Python call per point; scaled
+EPS = Epsilon(1 / 200)
+
+
+def main() -> list[str]:
+    generator = np.random.default_rng()
+    textbook = TextbookPlanarLaplace(EPS)
+    metres = generator.uniform(-1e4, 1e4, (N, 2))
+    degrees = np.column_stack([generator.uniform(-180, 180, N), generator.uniform(-80, 80, N)])
+    planar, globe, geod = PlanarLaplace(EPS), GlobeLaplace(EPS), Geod(ellps="WGS84")
+
+    def qif_reports() -> None:
+        for _ in range(N_QIF):
+            qif.mechanism.geo_ind.planar_laplace_sample(EPS.per_m)
+
+    def lambert_w_on_the_globe() -> None:
+        noise = textbook.sample(np.zeros((N, 2)), generator)
+        bearing = np.degrees(np.arctan2(noise[:, 0], noise[:, 1]))
+        geod.fwd(degrees[:, 0], degrees[:, 1], bearing, np.hypot(noise[:, 0], noise[:, 1]))
+
+    for mechanism, places in ((planar, metres), (globe, degrees)):
+        mechanism.report(places[:10])  # compile or load
+    bars = Bars(f"reports, {N:,} points at eps = 1/200 m (CPU time)")
+    ours = cpu_seconds(lambda: planar.report(metres))
+    lambert = cpu_seconds(lambda: textbook.sample(metres, generator))
+    qif_time = cpu_seconds(qif_reports) * N / N_QIF
+    bars.note("planar, exact", f"{N / ours / 1e6:10.1f} million points per CPU-second")
+    bars.at_least("planar: against numpy + lambertw", lambert / ours, 4)
+    bars.at_least("planar: against qif planar_laplace_sample", qif_time / ours, 8)
+    ours = cpu_seconds(lambda: globe.report(degrees))
+    theirs = cpu_seconds(lambert_w_on_the_globe, repeats=2)
+    bars.note("globe, exact", f"{N / ours / 1e6:10.1f} million points per CPU-second")
+    bars.at_least("globe: against lambertw + pyproj.Geod.fwd", theirs / ours, 3)
+    return bars.failed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""What the benchmarks share: CPU time, peak memory of a child process, and a table with bars."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+def cpu_seconds(job: Callable[[], object], repeats: int = 3) -> float:
+    """Least CPU time of a few runs: the machine is shared, and noise only adds."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        job()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def in_child(code: str) -> dict[str, float]:
+    """Run `code` in a new process; CPU seconds of its `job()`, and its peak memory in MB."""
+    wrapper = (
+        f"import resource, json, time\n{code}\n"
+        "start = time.process_time(); job(); spent = time.process_time() - start\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "print(json.dumps({'cpu': spent, 'peak_mb': peak}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", wrapper], check=True, capture_output=True, text=True
+    )
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@dataclass
+class Bars:
+    """Figures with the bar that each must meet."""
+
+    title: str
+    failed: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        print(f"\n== {self.title}")
+
+    def note(self, name: str, figure: str) -> None:
+        print(f"  {name:<58} {figure}")
+
+    def at_least(self, name: str, value: float, bar: float, unit: str = "x") -> None:
+        self._judge(name, value, bar, unit, value >= bar, ">=")
+
+    def at_most(self, name: str, value: float, bar: float, unit: str = "x") -> None:
+        self._judge(name, value, bar, unit, value <= bar, "<=")
+
+    def _judge(self, name: str, value: float, bar: float, unit: str, met: bool, sign: str) -> None:
+        verdict = "PASS" if met else "FAIL"
+        self.note(name, f"{value:10.3g} {unit:<3} (bar {sign} {bar:g} {unit})  {verdict}")
+        if not met:
+            self.failed.append(name)

@@ -1,0 +1,46 @@
+"""The reference of public names, made from their docstrings (``make docs``)."""
+
+from __future__ import annotations
+
+import inspect
+from enum import EnumType
+from typing import Any, Protocol
+
+import click
+
+import whereish
+
+__all__ = ["names"]
+
+
+def names() -> str:
+    """Every public name with its signature and its first sentence, as Markdown."""
+    parts = ["# Public names\n\n`import whereish as wh`. Made by `make docs`; a test checks it.\n"]
+    for name in whereish.__all__:
+        value = getattr(whereish, name)
+        summary = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+        parts.append(f"## wh.{name}\n\n{_call(name, value)}{summary}\n")
+        if inspect.ismodule(value):
+            parts += [
+                f"- **wh.{name}.{inner}**: "
+                + (inspect.getdoc(getattr(value, inner)) or "").split("\n\n")[0].replace("\n", " ")
+                for inner in value.__all__
+            ]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def _call(name: str, value: Any) -> str:
+    """How a function or class is called; other kinds of names are not."""
+    if not inspect.isroutine(value) and not isinstance(value, type):
+        return ""
+    uncalled = isinstance(value, EnumType) or Protocol in getattr(value, "__bases__", ())
+    if uncalled or inspect.isabstract(value) or Exception in getattr(value, "__mro__", ()):
+        return ""
+    parameters = inspect.signature(value).parameters
+    shown = ", ".join(str(p).split(":")[0].split("=")[0].strip() for p in parameters.values())
+    return f"`{name}({shown})`\n\n"
+
+
+if __name__ == "__main__":
+    click.echo(names(), nl=False)

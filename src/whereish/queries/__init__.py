@@ -1,0 +1,29 @@
+"""Queries on records and sets of places, with their sensitivities; private answers."""
+
+from whereish.queries.additive import Count, Sum
+from whereish.queries.answer import Answer, answer
+from whereish.queries.average import Average
+from whereish.queries.base import RecordQuery
+from whereish.queries.centroid import Centroid
+from whereish.queries.order import Maximum, Median, Minimum, Percentile
+from whereish.queries.places import PlacesReport, report_centroid, report_each
+from whereish.queries.sensitivity import Notion, Sensitivity
+
+__all__ = [
+    "Answer",
+    "Average",
+    "Centroid",
+    "Count",
+    "Maximum",
+    "Median",
+    "Minimum",
+    "Notion",
+    "Percentile",
+    "PlacesReport",
+    "RecordQuery",
+    "Sensitivity",
+    "Sum",
+    "answer",
+    "report_centroid",
+    "report_each",
+]

@@ -1,0 +1,99 @@
+"""The centroid of a set of n places: one report for all of them.
+
+|mean(x) - mean(x')| <= (1/n) sum_i |x_i - x'_i| <= max_i |x_i - x'_i|, so the centroid is
+
+- 1-sensitive for d_inf, uniformly (all places move together);
+- 1/n-sensitive for d_1, the sum of distances, uniformly (likewise);
+- D/n-sensitive for the number of places that differ in a declared region of diameter D.
+
+What is sampled is what is proven: places are read on a public lattice of 2^-10 m, so that
+their sum s is exact in doubles; planar Laplace noise is added to s, whose sensitivity is n
+times the centroid's; and dividing the report by n is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.errors import InvalidInput
+from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.privacy.metric import Euclidean, Metric, Scaled, TupleMax, TupleSum
+from whereish.privacy.tuples import DifferentPlaces
+from whereish.queries.sensitivity import Sensitivity
+from whereish.space.plane import Plane
+from whereish.space.points import FloatArray, Points, checked_coordinates
+from whereish.units import Epsilon, Length
+
+__all__ = ["LATTICE_M", "Centroid"]
+
+LATTICE_M: Final = 2.0**-10
+"""Places are read to about a millimetre."""
+
+
+@dataclass(frozen=True)
+class Centroid:
+    """The mean of n places of a plane."""
+
+    def __call__(self, places: Points | ArrayLike, *, plane: Plane | None = None) -> FloatArray:
+        """The true centroid: secret, for the eyes of the data's keeper."""
+        space = places.space if isinstance(places, Points) else plane or Plane.metres()
+        cells = lattice_cells(checked_coordinates(places, space))
+        return np.asarray(cells.sum(axis=0) * LATTICE_M / len(cells))
+
+    def sensitivity(self, metric: Metric) -> Sensitivity:
+        """The least Delta with respect to `metric`, in metres of the centroid."""
+        if isinstance(metric, Scaled):
+            return self.sensitivity(metric.base).times(1 / Fraction(metric.factor))
+        if isinstance(metric, TupleMax) and metric.base == Euclidean():
+            return Sensitivity(
+                Fraction(1), True, "a mean moves by at most the largest move, attained by all"
+            )
+        if isinstance(metric, TupleSum) and metric.base == Euclidean():
+            return Sensitivity(
+                Fraction(1, metric.size), True, "a mean moves by at most the mean move"
+            )
+        if isinstance(metric, TupleSum) and isinstance(metric.base, DifferentPlaces):
+            return Sensitivity(
+                Fraction(metric.base.diameter + 4 * LATTICE_M) / metric.size,
+                False,
+                "one of n places, on the lattice, moves by at most the region's diameter and 4 mm",
+            )
+        raise InvalidInput(
+            "the centroid's sensitivity is derived for TupleMax(Euclidean(), n),"
+            " TupleSum(Euclidean(), n) and TupleSum(DifferentPlaces(region), n); got"
+            f" {metric.description}"
+        )
+
+    def mechanism(
+        self, metric: Metric, epsilon: Epsilon, *, plane: Plane, resolution: Length
+    ) -> PlanarLaplace:
+        """The noise on the sum of n places that keeps eps/k * metric, k the plane's scale."""
+        size = size_of(metric)
+        ceiling = Fraction(epsilon.per_m) / (size * self.sensitivity(metric).value)
+        level = float(ceiling)
+        level = level if level <= ceiling else math.nextafter(level, 0.0)
+        return PlanarLaplace(Epsilon.per_metre(level), resolution=resolution * size, plane=plane)
+
+
+def size_of(metric: Metric) -> int:
+    """How many places the tuples have on which `metric` speaks."""
+    base = metric.base if isinstance(metric, Scaled) else metric
+    if not isinstance(base, TupleMax | TupleSum):
+        raise InvalidInput(f"the metric must be one on tuples of places; got {metric.description}")
+    return base.size
+
+
+def lattice_cells(coordinates: FloatArray) -> NDArray[np.int64]:
+    """Places in units of the lattice, as integers."""
+    if len(coordinates) == 0:
+        raise InvalidInput("a set of places must have at least one; got none")
+    cells = np.rint(coordinates / LATTICE_M)
+    if np.abs(cells).sum(axis=0).max() >= 2.0**53:
+        raise InvalidInput("the sum of coordinates must stay below 2^43 m: is the unit right?")
+    return cells.astype(np.int64)

@@ -1,0 +1,1 @@
+"""Studies: one module per reproduced result, each run as a module."""

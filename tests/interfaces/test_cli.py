@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+AT = "48.85412,2.33316"
+
+
+def whereish(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "whereish", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_report_prints_places_and_the_guarantee():
+    done = whereish("report", "--at", AT, "--epsilon", "ln(4)/200 m", "-n", "5")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5
+    for line in lines:
+        lat, lon = map(float, line.split(","))
+        assert abs(lat - 48.85412) < 0.1
+        assert abs(lon - 2.33316) < 0.1
+    assert "0.0346574 *" in done.stderr, "five reports are charged five times"
+    assert "48.85412" not in done.stdout + done.stderr
+
+
+def test_report_as_json():
+    done = whereish("report", "--at", AT, "--epsilon", "1.07/km", "--json")
+    told = json.loads(done.stdout)
+    assert len(told["reports"]) == 1
+    assert told["guarantee"]["metric"]["factor"] == pytest.approx(1.07e-3)
+    assert told["mean_error_m"] == pytest.approx(2000 / 1.07, rel=1e-3)
+    assert "48.85412" not in done.stdout
+
+
+def test_report_reads_places_from_standard_input():
+    done = whereish("report", "--at", "-", "--epsilon", "1/km", stdin=f"{AT}\n\n-33.86,151.2\n")
+    assert len(done.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--at", "48.85412", "--epsilon", "1/km"),
+        ("--at", "48.85412,x", "--epsilon", "1/km"),
+        ("--at", "91.85412,2.33316", "--epsilon", "1/km"),
+        ("--at", "nan,2.33316", "--epsilon", "1/km"),
+        ("--at", "inf,2.33316", "--epsilon", "1/km"),
+        ("--at", AT, "--epsilon", "0.01"),
+        ("--at", AT, "--epsilon", "0/m"),
+        ("--at", AT, "--epsilon=-1/m"),
+        ("--at", AT, "--epsilon", "nan/m"),
+        ("--at", AT, "--epsilon", "1e4/m"),
+        ("--at", AT, "--epsilon", "1e-10/m"),
+        ("--at", AT),
+        ("--at", AT, "--epsilon", "1/km", "-n", "0"),
+        ("--at", AT, "--epsilon", "1/km", "--decimals", "99"),
+    ],
+    ids=" ".join,
+)
+def test_bad_questions_are_one_sentence_and_code_2(arguments):
+    done = whereish("report", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "48.85412" not in done.stderr
+    assert "2.33316" not in done.stderr
+
+
+def test_sanitize(tmp_path):
+    source, output = tmp_path / "in.csv", tmp_path / "out.parquet"
+    source.write_text("id,lat,lon,note\n1,48.85412,2.33316,home\n2,48.86,2.34,work\n")
+    done = whereish(
+        *("sanitize", str(source), "-o", str(output), "--lon", "lon", "--lat", "lat"),
+        *("--epsilon", "ln(4)/200 m", "--keep", "id", "--bbox", "2,48,3,49"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 rows" in done.stdout
+    assert "guarantee" in done.stdout
+    assert output.exists()
+    again = whereish(
+        *("sanitize", str(source), "-o", str(output), "--lon", "lon", "--lat", "lat"),
+        *("--epsilon", "ln(4)/200 m"),
+    )
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+    seeded = whereish(
+        *("sanitize", str(source), "-o", str(output), "--lon", "lon", "--lat", "lat"),
+        *("--epsilon", "1/km", "--overwrite", "--insecure-seed", "1"),
+    )
+    assert "protects nobody" in seeded.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "extra"),
+    [
+        ("", ()),
+        ("lat,lon\n", ()),
+        ("lat,lon\n48.85412,nope\n", ()),
+        ("lat,lon\n98.85412,2.33316\n", ()),
+        ("lat,lon\nnan,2.33316\n", ()),
+        ("lat,lon\n2.33316,48.85412\n", ("--bbox", "2,48,3,49")),
+        ("lat,lon\n48.85412,2.33316\n", ("--bbox", "3,48,2,49")),
+        ("lat,lon\n48.85412,2.33316\n", ("--keep", "absent")),
+    ],
+)
+def test_sanitize_refuses_in_one_sentence_and_writes_nothing(tmp_path, text, extra):
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text(text)
+    done = whereish(
+        *("sanitize", str(source), "-o", str(output), "--lon", "lon", "--lat", "lat"),
+        *("--epsilon", "1/km", *extra),
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "48.85412" not in done.stdout + done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_internal_errors_keep_their_message(tmp_path, monkeypatch):
+    code = (
+        "import sys, whereish.units as u\n"
+        "def broken(*a, **k): raise RuntimeError('48.85412')\n"
+        "import whereish.mechanisms.globe_laplace as g\n"
+        "g.GlobeLaplace.report = broken\n"
+        "sys.argv = ['whereish', 'report', '--at', '48.85412,2.3', '--epsilon', '1/km']\n"
+        "from whereish.interfaces.cli import main; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "RuntimeError" in done.stderr
+    assert "48.85412" not in done.stderr
+
+
+def test_help_and_version():
+    assert "sanitize" in whereish("--help").stdout
+    assert whereish("--version").stdout.startswith("whereish")
+    assert whereish().returncode == 2
+    assert whereish("nonsense").returncode == 2

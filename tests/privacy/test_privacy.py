@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from whereish.errors import InvalidInput
+from whereish.privacy import (
+    Basis,
+    Chebyshev,
+    Euclidean,
+    Finite,
+    Geodesic,
+    GreatCircle,
+    Guarantee,
+    Manhattan,
+    Metric,
+    TupleMax,
+    TupleSum,
+)
+from whereish.units import Epsilon
+
+PLACE = arrays(float, (3, 2), elements=st.floats(-80, 80))
+METRICS = [
+    Euclidean(),
+    Manhattan(),
+    Chebyshev(),
+    GreatCircle(),
+    Geodesic(),
+    0.5 * Euclidean() + 2 * Manhattan(),
+]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.description)
+@given(PLACE)
+def test_axioms(metric, places):
+    d = metric.matrix(places)
+    assert np.allclose(d, d.T, rtol=1e-9, atol=1e-6)
+    assert np.allclose(np.diag(d), 0, atol=1e-6)
+    assert d[0, 2] <= (d[0, 1] + d[1, 2]) * (1 + 1e-9) + 1e-6
+
+
+@pytest.mark.parametrize("a", METRICS, ids=lambda m: m.description)
+@pytest.mark.parametrize("b", METRICS, ids=lambda m: m.description)
+@given(PLACE)
+def test_known_ratios_hold(a, b, places):
+    c = a.ratio_to(b)
+    if math.isfinite(c):
+        assert (a.matrix(places) <= c * b.matrix(places) * (1 + 1e-9) + 1e-6).all()
+
+
+def test_algebra_gathers_equal_bases():
+    d = Euclidean()
+    assert 0.01 * d == Epsilon(0.01) * d == d * 0.01
+    assert 2 * (3 * d) == 6 * d
+    assert d + d == 2 * d
+    assert (0.1 * d + Manhattan()) + 0.2 * d == (0.1 + 0.2) * d + Manhattan()
+    assert (0.01 * d).ratio_to(d) == 0.01
+    assert 0.01 * d <= 0.02 * d
+    assert not 0.02 * d <= 0.01 * d
+    assert math.isinf(d.ratio_to(GreatCircle()))
+    for bad in (0, -1, math.nan, math.inf):
+        with pytest.raises(InvalidInput, match="> 0"):
+            bad * d
+
+
+def test_finite_metrics_check_their_matrix():
+    metric = Finite(np.array([[0, 1.0], [1, 0]]))
+    assert (2 * metric)(0, 1) == 2
+    assert (2 * metric).ratio_to(metric) == 2
+    assert metric == Finite(np.array([[0, 1.0], [1, 0]]))
+    for bad in (
+        [[0, 1], [2, 0]],
+        [[1, 1], [1, 0]],
+        [[0, -1], [-1, 0]],
+        [[0, 1]],
+        [[0, math.nan]] * 2,
+    ):
+        with pytest.raises(InvalidInput):
+            Finite(np.array(bad, float))
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [*METRICS, 3 * Finite(np.array([[0, 1.0], [1, 0]])), TupleMax(0.1 * Euclidean(), 3)],
+    ids=lambda m: m.description,
+)
+def test_json_round_trip(metric):
+    assert Metric.from_json(metric.to_json()) == metric
+
+
+def test_json_garbage_is_refused():
+    for bad in ({}, {"kind": "nonsense"}, {"kind": "scaled"}):
+        with pytest.raises(InvalidInput):
+            Metric.from_json(bad)
+    with pytest.raises(InvalidInput):
+        Guarantee.from_json({"basis": "theorem"})
+
+
+def test_tuples():
+    x, y = np.array([[[0, 0], [0, 0.0]]]), np.array([[[3, 4], [6, 8.0]]])
+    assert TupleSum(Euclidean(), 2)(x, y) == 15
+    assert TupleMax(Euclidean(), 2)(x, y) == 10
+    assert TupleSum(Euclidean(), 2) <= 2 * TupleMax(Euclidean(), 2)
+    assert not TupleSum(Euclidean(), 2) <= 1.9 * TupleMax(Euclidean(), 2)
+    assert TupleMax(Euclidean(), 2) <= TupleSum(Euclidean(), 2)
+    assert not TupleMax(Euclidean(), 3) <= TupleSum(Euclidean(), 2)
+
+
+def test_guarantees_compose():
+    one = Guarantee(0.01 * Euclidean(), Basis.THEOREM, "a theorem")
+    other = Guarantee(0.02 * Euclidean(), Basis.CERTIFIED, "a certificate", "doubles")
+    both = one + other
+    assert both.metric.ratio_to(Euclidean()) == pytest.approx(0.03)
+    assert both.basis is Basis.CERTIFIED
+    assert "theorem" in both.source
+    assert one.repeated(4).metric == 4 * one.metric
+    assert one.on_tuples(3).implies(3 * TupleMax(0.01 * Euclidean(), 3))
+    assert one.implies(0.01 * Manhattan())
+    assert not other.implies(0.01 * Manhattan())
+    assert one.level("200 m", Euclidean()) == pytest.approx(2)
+    assert one.epsilon(Euclidean()) == Epsilon(0.01)
+    assert Guarantee.from_json(both.to_json()) == both
+    with pytest.raises(InvalidInput):
+        one.repeated(0)
