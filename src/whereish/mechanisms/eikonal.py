@@ -207,9 +207,7 @@ class EikonalMechanism(Composable):
         thresholds = self._uniforms(self.built.law.sums[inner], source)
         metric = self.built.law.metric
         starts = metric.padded(inner)
-        drawn = (
-            self._draw_padded(starts, thresholds) if padded else self._draw(starts, thresholds)
-        )
+        drawn = self._draw_padded(starts, thresholds) if padded else self._draw(starts, thresholds)
         row, column = np.divmod(drawn, metric.pitch)
         places = self._centre(row, column)
         if self.map.one_dimensional:
@@ -303,8 +301,10 @@ class EikonalMechanism(Composable):
     def _corner_parts(
         self, coordinates: FloatArray
     ) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray, FloatArray]:
-        """South-west corner (row, column) of the square of centres around each place, and the
-        shares of its north and east corners; beyond the outermost centres the closest.
+        """The square of centres around each place.
+
+        Row and column of its south-west corner, then the shares of its north and of its east
+        corners; beyond the outermost centres, of the closest place.
         """
         (x, y), (width, height) = self.map.origin, self.map.raster.cell
         rows, cols = self.map.shape
@@ -358,9 +358,7 @@ class EikonalMechanism(Composable):
     def _scratch(self) -> threading.local:
         return threading.local()
 
-    def _draw(
-        self, starts: NDArray[np.int64], thresholds: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
+    def _draw(self, starts: NDArray[np.int64], thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         metric = self.built.law.metric
         space: Workspace | None = getattr(self._scratch, "workspace", None)
         if space is None:

@@ -67,7 +67,7 @@ def write(mechanism: EikonalMechanism, path: Path) -> None:
     }
     text = np.frombuffer(json.dumps(certificate).encode(), np.uint8)
     with path.open("wb") as file:
-        np.savez_compressed(file, certificate=text, **arrays)
+        np.savez_compressed(file, allow_pickle=False, certificate=text, **arrays)
 
 
 def read(path: Path) -> EikonalMechanism:

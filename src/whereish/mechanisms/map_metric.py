@@ -84,9 +84,7 @@ class MapGeodesic(Metric):
         if not self.continuous:
             return over_centres.reshape(shape)
         over_centres = (
-            over_centres
-            + self._along(a, centres[cell_a])
-            + self._along(centres[cell_b], b)
+            over_centres + self._along(a, centres[cell_a]) + self._along(centres[cell_b], b)
         )
         return np.asarray(np.minimum(self._along(a, b), over_centres)).reshape(shape)
 

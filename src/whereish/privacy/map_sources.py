@@ -41,9 +41,7 @@ def read_grid(path: str | Path) -> Grid:
     path = Path(path)
     if not path.is_file():
         raise InvalidInput(f"the grid {path.name} is not a file")
-    reader = {".asc": _read_ascii, ".tif": _read_tiff, ".tiff": _read_tiff}.get(
-        path.suffix.lower()
-    )
+    reader = {".asc": _read_ascii, ".tif": _read_tiff, ".tiff": _read_tiff}.get(path.suffix.lower())
     if reader is None:
         raise InvalidInput(f"a grid must end in .asc, .tif or .tiff; got {path.name}")
     return reader(path)
@@ -114,10 +112,7 @@ def map_from_zones(
     levels = np.full(len(raster), np.inf)
     centres = raster.centres()
     for number, feature in enumerate(data["features"]):
-        shape = feature.get("geometry") or {}
-        polygons = {"Polygon": [shape.get("coordinates")]}.get(
-            shape.get("type"), shape.get("coordinates")
-        )
+        shape: dict[str, Any] = feature.get("geometry") or {}
         if shape.get("type") not in ("Polygon", "MultiPolygon"):
             raise InvalidInput(
                 f"zone {number} must be a Polygon or MultiPolygon; got {shape.get('type')!r}"
@@ -128,7 +123,8 @@ def map_from_zones(
                 f"zone {number} must have a property {property_name!r} such as '0.5/km'"
             )
         level = Epsilon.of(text).per_m
-        for rings in polygons:
+        coordinates: list[Any] = shape["coordinates"]
+        for rings in [coordinates] if shape["type"] == "Polygon" else coordinates:
             inside = np.zeros(len(raster), np.bool_)
             for ring in rings:
                 # Even-odd rule: a hole is inside twice.

@@ -145,7 +145,10 @@ class PrivacyMap:
         from scipy.ndimage import gaussian_filter
 
         metres = Length.positive(radius, name="radius").m
-        sigma = [metres / side if count > 1 else 0.0 for side, count in zip(self.sides, self.shape)]
+        sigma = [
+            metres / side if count > 1 else 0.0
+            for side, count in zip(self.sides, self.shape, strict=True)
+        ]
         return self._with(np.exp(gaussian_filter(np.log(self.values), sigma, mode="nearest")))
 
     def supersampled(self, factor: int) -> PrivacyMap:
@@ -168,9 +171,7 @@ class PrivacyMap:
         """All levels multiplied by `factor`."""
         return self._with(self.values * factor)
 
-    def _with(
-        self, values: FloatArray, cell: tuple[float, float] | None = None
-    ) -> PrivacyMap:
+    def _with(self, values: FloatArray, cell: tuple[float, float] | None = None) -> PrivacyMap:
         array = values[0] if self.one_dimensional else values
         return PrivacyMap(array, self.cell if cell is None else cell, self.origin, self.plane)
 
@@ -218,7 +219,9 @@ def _levels(values: ArrayLike) -> FloatArray:
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput("a privacy map must be an array of numbers; got something else") from None
+        raise InvalidInput(
+            "a privacy map must be an array of numbers; got something else"
+        ) from None
     if array.ndim not in (1, 2) or array.size == 0:
         raise InvalidInput(
             "a privacy map must be an array (rows, columns), or (n,) along a line;"

@@ -127,9 +127,7 @@ def law_on_cells(
     promised = edge_integrals(wide, cell, neighbours=neighbours)
     secrets = np.zeros(wide.size, np.bool_)
     secrets[inner_cells(eps.shape, frame)] = True
-    law = certify(
-        wide, cell, promised, secrets.reshape(wide.shape), start=start, progress=progress
-    )
+    law = certify(wide, cell, promised, secrets.reshape(wide.shape), start=start, progress=progress)
     return BuiltLaw(law, eps, frame, promised)
 
 
@@ -137,9 +135,7 @@ def least_around(eps: Floats) -> Floats:
     """The least level of a square between four centres, per square (interval in 1-D)."""
     i, j = (min(count - 1, 1) for count in eps.shape)
     rows, cols = eps.shape
-    blocks = [
-        eps[a : rows - i + a, b : cols - j + b] for a in range(i + 1) for b in range(j + 1)
-    ]
+    blocks = [eps[a : rows - i + a, b : cols - j + b] for a in range(i + 1) for b in range(j + 1)]
     return np.asarray(np.min(blocks, axis=0))
 
 

@@ -64,9 +64,7 @@ def _envelope(
     return out
 
 
-def framed(
-    eps: NDArray[np.float64], cell: tuple[float, float], width: int
-) -> NDArray[np.float64]:
+def framed(eps: NDArray[np.float64], cell: tuple[float, float], width: int) -> NDArray[np.float64]:
     """The map with `width` cells of frame on every side."""
     if width == 0:
         return eps

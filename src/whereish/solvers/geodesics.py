@@ -76,12 +76,12 @@ class GraphMetric:
     @property
     def cells(self) -> int:
         """The number of cells."""
-        return self.weights.shape[0] * self.weights.shape[1]
+        return int(self.weights.shape[0] * self.weights.shape[1])
 
     @property
     def neighbours(self) -> int:
         """Directions of the stencil."""
-        return 2 * self.weights.shape[2]
+        return int(2 * self.weights.shape[2])
 
     @property
     def steps(self) -> tuple[tuple[int, int], ...]:

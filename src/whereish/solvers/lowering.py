@@ -142,7 +142,9 @@ def certify(
     products = 0
     use = promised * (1.0 - RESERVE)
     for number in range(1, _ROUNDS + 1):
-        solved = nonnegative_weights(metric.product, factor, start, tolerance=tolerance, budget=_BUDGET)
+        solved = nonnegative_weights(
+            metric.product, factor, start, tolerance=tolerance, budget=_BUDGET
+        )
         products += solved.products
         largest = float(metric.product(solved.values).max())
         weights = integer_weights(solved.values, largest)

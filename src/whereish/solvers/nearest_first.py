@@ -41,7 +41,7 @@ class Workspace:
 
 
 @kernel
-def _grow(
+def _grow(  # noqa: PLR0912 (one loop with its queue: calls would cost more than they tell)
     edges: Any,
     offsets: Any,
     weights: Any,

@@ -98,6 +98,4 @@ def approximate_inverse_factor(
     columns, entries, lengths = _rows(np.ascontiguousarray(eps), *cell, level, rank)
     used = np.arange(_PATTERN + 1) < lengths[:, None]
     pointers = np.concatenate([[0], np.cumsum(lengths)])
-    return sp.csr_matrix(
-        (entries[used], columns[used], pointers), shape=(rows * cols, rows * cols)
-    )
+    return sp.csr_matrix((entries[used], columns[used], pointers), shape=(rows * cols, rows * cols))

@@ -68,7 +68,7 @@ def edge_integrals(
     steps = STENCILS[neighbours]
     prices = np.full((rows, cols, len(steps)), np.inf)
     for k, (di, dj) in enumerate(steps):
-        tail, head = edge_slices((rows, cols), (di, dj))
+        tail, _ = edge_slices((rows, cols), (di, dj))
         if tail[0].stop == 0:
             continue
         top, left = tail[0].start, tail[1].start

@@ -31,7 +31,6 @@ __all__ = ["Weights", "closed_form_weights", "nonnegative_weights", "plain_weigh
 Floats = NDArray[np.float64]
 
 
-
 @dataclass(frozen=True, eq=False)
 class Weights:
     """Nonnegative weights, and how they were found.
@@ -79,7 +78,7 @@ def _conjugate_gradients(
     used = 0
     direction, rz = np.zeros_like(w), 1.0
     while np.abs(residual).max() > tolerance and used < budget:
-        z = np.where(free, transpose @ (factor @ residual), 0.0)
+        z = np.where(free, np.asarray(transpose @ (factor @ residual)), 0.0)
         rz, previous = float(residual @ z), rz
         direction = z + (rz / previous) * direction if used else z
         Ep = product(direction)
