@@ -12,7 +12,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Basis": "privacy",
+    "BayesianRemap": "mechanisms.remap",
     "Box": "space",
+    "Channel": "mechanisms.channel",
     "Chebyshev": "privacy",
     "CubeGeometric": "mechanisms.cube_geometric",
     "Epsilon": "units",
@@ -29,6 +31,7 @@ _HOMES = {
     "ManhattanLaplace": "mechanisms.manhattan_laplace",
     "Mechanism": "mechanisms.base",
     "Metric": "privacy",
+    "OptimalChannel": "mechanisms.optimal",
     "PlanarLaplace": "mechanisms.planar_laplace",
     "Plane": "space",
     "Points": "space",
@@ -44,12 +47,23 @@ _HOMES = {
     "TwoSidedGeometric": "mechanisms.geometric",
     "Values": "space",
     "WhereishError": "errors",
+    "adversary_error": "audit.adversary",
     "answer": "queries",
     "audit": "",
+    "bayesian_remap": "mechanisms.remap",
+    "cloaking_channel": "mechanisms.cloaking",
     "corrected_epsilon": "mechanisms.planar_laplace",
+    "exponential_channel": "mechanisms.exponential",
+    "identity_channel": "mechanisms.cloaking",
+    "laplace_channel": "mechanisms.laplace_channel",
+    "nearest_remap": "mechanisms.remap",
+    "opt_priv_channel": "mechanisms.opt_priv",
+    "optimal_channel": "mechanisms.optimal",
     "perturb": "publish.report",
+    "quality_loss": "audit.utility",
     "queries": "",
     "sanitize": "publish.sanitize",
+    "uniform_channel": "mechanisms.cloaking",
 }
 """The module of every public name, sorted; audit is a module itself.
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 
-__all__ = ["LargestRatio", "largest_ratio", "pairwise_differences"]
+__all__ = ["LargestRatio", "largest_ratio", "pair_leakage", "pairwise_differences"]
 
 Weights: TypeAlias = NDArray[Any]  # doubles or integers
 _LOG_ERROR = 2.0**-50  # times 1 + |ln k|: conversion to double, logarithm and subtraction
@@ -80,6 +80,29 @@ def largest_ratio(
     upper = np.zeros_like(d)
     upper[apart] = (differences[apart] + slack) / (d[apart] * (1 - distance_error - 2.0**-50))
     return _refined(k, d, upper, columns, distance_error)
+
+
+def pair_leakage(matrix: Weights) -> NDArray[np.float64]:
+    """The least symmetric distances that `matrix` keeps, rounded up; infinite across supports.
+
+    Entry (x, x') is max_z |ln k_xz - ln k_x'z| over the reports of either.
+    """
+    k = np.asarray(matrix)
+    zero = k == 0
+    with np.errstate(divide="ignore"):
+        logs = np.where(zero, 0.0, np.log(k.astype(np.float64)))
+    slack = 2 * _LOG_ERROR * (1 + float(np.abs(logs).max(initial=0.0)))
+    support = (~zero).astype(np.float64)
+    apart = support @ zero.astype(np.float64).T > 0
+    differences, _ = pairwise_differences(
+        np.ascontiguousarray(logs), np.where(apart | apart.T, np.inf, 1.0)
+    )
+    leakage = np.where(apart | apart.T, np.inf, np.maximum(differences, differences.T))
+    leakage = leakage * (1 + 2.0**-40) + 4 * slack
+    _, group = np.unique(k, axis=0, return_inverse=True)
+    leakage[group.ravel()[:, None] == group.ravel()] = 0.0
+    np.fill_diagonal(leakage, 0.0)
+    return np.asarray(leakage)
 
 
 def _one_sided_zero(k: Weights, d: NDArray[np.float64]) -> tuple[int, int, int] | None:

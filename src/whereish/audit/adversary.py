@@ -1,0 +1,147 @@
+"""What a Bayesian adversary learns from the reports of a finite mechanism.
+
+He knows the channel K and a prior pi over secrets.  After report z the posterior is
+pi_x K_xz / sum_x' pi_x' K_x'z, and his best answer to a distance d_A is the guess of
+least posterior expected d_A; its mean over reports is the adversary's error
+(Shokri et al., S&P 2011; AdvError in Bordenabe's thesis, section 6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.audit.utility import channel_matrix
+from whereish.errors import InvalidInput
+from whereish.mechanisms.base import HasChannel
+from whereish.mechanisms.channel import Channel
+from whereish.mechanisms.finite import Loss, as_prior, loss_matrix
+from whereish.space.points import FloatArray
+
+__all__ = [
+    "Attack",
+    "Identification",
+    "adversary_error",
+    "best_attack",
+    "identification",
+    "posterior",
+    "posterior_after",
+    "uncertainty_area",
+]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The adversary's optimal remap H and what it achieves.
+
+    Attributes
+    ----------
+    error : float
+        Expected distance of his guess from the secret.
+    guesses : (reports,) array
+        H: the index of his guess for each report.
+    """
+
+    error: float
+    guesses: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Identification:
+    """How often the adversary names the secret, before and after the report."""
+
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        """after / before: the multiplicative Bayes leakage."""
+        return self.after / self.before
+
+
+def best_attack(
+    channel: HasChannel | ArrayLike,
+    prior: ArrayLike | None,
+    distances: Loss = "euclidean",
+) -> Attack:
+    """The guess of least posterior expected distance for each report.
+
+    `distances` is d_A: a matrix of secrets by guesses, or a loss by name for a `Channel`,
+    whose guesses are its secrets.
+    """
+    k = channel_matrix(channel)
+    if isinstance(channel, Channel):
+        d = loss_matrix(distances, channel.secrets, channel.secrets)
+    elif isinstance(distances, str) or callable(distances):
+        raise InvalidInput("a plain matrix has no places: give the distances as a matrix")
+    else:
+        d = np.asarray(distances, dtype=np.float64)
+    if d.ndim != 2 or d.shape[0] != len(k):
+        raise InvalidInput(f"distances must have a row for each of {len(k)} secrets; got {d.shape}")
+    costs = d.T @ (as_prior(prior, len(k))[:, None] * k)
+    return Attack(float(costs.min(axis=0).sum()), costs.argmin(axis=0))
+
+
+def adversary_error(
+    channel: HasChannel | ArrayLike,
+    prior: ArrayLike | None,
+    distances: Loss = "euclidean",
+) -> float:
+    """Expected error of the best attack; at most the quality loss by the same distance."""
+    return best_attack(channel, prior, distances).error
+
+
+def identification(channel: HasChannel | ArrayLike, prior: ArrayLike | None) -> Identification:
+    """Probability that the likeliest secret is the right one, before and after a report."""
+    k = channel_matrix(channel)
+    p = as_prior(prior, len(k))
+    return Identification(float(p.max()), float((p[:, None] * k).max(axis=0).sum()))
+
+
+def posterior(channel: HasChannel | ArrayLike, prior: ArrayLike | None) -> FloatArray:
+    """Column z: the distribution of the secret after report z; the prior where z never comes."""
+    k = channel_matrix(channel)
+    p = as_prior(prior, len(k))
+    joint = p[:, None] * k
+    total = joint.sum(axis=0)
+    return np.where(total > 0, joint / np.where(total > 0, total, 1.0), p[:, None])
+
+
+def posterior_after(
+    channel: HasChannel | ArrayLike, prior: ArrayLike | None, reports: Sequence[int]
+) -> FloatArray:
+    """The distribution of one secret after several independent reports of it."""
+    k = channel_matrix(channel)
+    seen = np.asarray(reports, dtype=np.intp)
+    if seen.size and not (seen.min() >= 0 and seen.max() < k.shape[1]):
+        raise InvalidInput(f"reports must be indices of the channel's {k.shape[1]} reports")
+    with np.errstate(divide="ignore"):
+        logs = np.log(as_prior(prior, len(k))) + np.log(k[:, seen]).sum(axis=1)
+    if not np.isfinite(logs).any():
+        raise InvalidInput("no secret can have given all of these reports")
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum())
+
+
+def uncertainty_area(
+    channel: HasChannel | ArrayLike,
+    prior: ArrayLike | None,
+    *,
+    cell_area: float = 1.0,
+    confidence: float = 0.95,
+) -> float:
+    """Expected area of the smallest set that holds the secret with this posterior probability.
+
+    `cell_area` is the area that a secret stands for.
+    """
+    if not 0 < confidence <= 1:
+        raise InvalidInput(f"confidence must be in (0, 1]; got {confidence}")
+    k = channel_matrix(channel)
+    chance = as_prior(prior, len(k)) @ k
+    ranked = -np.sort(-posterior(channel, prior), axis=0)
+    held = np.cumsum(ranked, axis=0) >= confidence * (1 - 1e-12)
+    cells = held.argmax(axis=0) + 1
+    return float(cell_area * (chance @ cells))

@@ -1,0 +1,142 @@
+"""What finite mechanisms are made from: places, a prior, a loss and a metric, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from whereish.errors import InvalidInput
+from whereish.privacy.metric import Euclidean, Finite, GreatCircle, Metric, Scaled
+from whereish.space.line import Line
+from whereish.space.plane import Plane
+from whereish.space.points import FloatArray, Points
+from whereish.space.raster import Raster
+from whereish.space.sites import Sites
+from whereish.space.sphere import Sphere
+from whereish.units import Epsilon
+
+__all__ = [
+    "Loss",
+    "PlacesLike",
+    "SitesMetric",
+    "as_prior",
+    "as_sites",
+    "ground_metric",
+    "loss_matrix",
+    "sites_metric",
+]
+
+PlacesLike: TypeAlias = Sites | Points | Raster | ArrayLike
+Loss: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray] | ArrayLike
+"""'euclidean', 'squared', a function of two coordinate arrays, or an (n, reports) matrix."""
+
+COORDINATE_ERROR = 2.0**-48
+"""Relative error of a distance computed from coordinates."""
+_PRIOR_TOLERANCE = 1e-6
+
+
+def as_sites(places: PlacesLike) -> Sites:
+    """Sites from sites, points, a raster's centres or an (n, 2) array in metres."""
+    if isinstance(places, Sites):
+        return places
+    if isinstance(places, Raster):
+        return places.sites()
+    if isinstance(places, Points):
+        return Sites(places)
+    array = np.asarray(places, dtype=np.float64)
+    if array.size == 0:
+        raise InvalidInput("there must be at least one site; got none")
+    return Sites(Points(array, Line() if array.ndim == 2 and array.shape[1] == 1 else Plane()))
+
+
+def as_prior(prior: ArrayLike | None, count: int) -> FloatArray:
+    """Probabilities of `count` places; None means uniform."""
+    if prior is None:
+        return np.full(count, 1.0 / count)
+    p = np.asarray(prior, dtype=np.float64)
+    if p.shape != (count,):
+        raise InvalidInput(f"prior must have one entry per site, {count}; got shape {p.shape}")
+    if not np.isfinite(p).all() or (p < 0).any():
+        raise InvalidInput("prior must have finite entries >= 0")
+    total = float(p.sum())
+    if abs(total - 1.0) > _PRIOR_TOLERANCE:
+        raise InvalidInput(
+            f"prior must sum to 1; it sums to {total:.9g}: divide counts by their sum first"
+        )
+    return p / total
+
+
+def ground_metric(sites: Sites) -> Metric:
+    """Metres between places: great-circle on the sphere, Euclidean elsewhere."""
+    return GreatCircle() if isinstance(sites.points.space, Sphere) else Euclidean()
+
+
+def loss_matrix(loss: Loss, secrets: Sites, reports: Sites) -> FloatArray:
+    """Loss of every report for every secret, (n, reports), in metres for 'euclidean'."""
+    x, z = secrets.coordinates, reports.coordinates
+    if isinstance(loss, str):
+        if loss not in ("euclidean", "squared"):
+            raise InvalidInput(
+                f"loss must be 'euclidean', 'squared', a function or a matrix; got {loss!r}"
+            )
+        distances = ground_metric(secrets).matrix(x, z)
+        return distances if loss == "euclidean" else distances**2
+    values = loss(x[:, None], z[None]) if callable(loss) else loss
+    matrix = np.asarray(values, dtype=np.float64)
+    if matrix.shape != (len(secrets), len(reports)):
+        raise InvalidInput(
+            f"loss must be a matrix of {len(secrets)} secrets by {len(reports)} reports; got"
+            f" shape {matrix.shape}"
+        )
+    if not np.isfinite(matrix).all() or (matrix < 0).any():
+        raise InvalidInput("every loss must be finite and >= 0")
+    return matrix
+
+
+@dataclass(frozen=True)
+class SitesMetric:
+    """A metric with its matrix on some sites, and the relative error of that matrix."""
+
+    metric: Metric
+    distances: FloatArray
+    error: float
+
+
+def sites_metric(
+    sites: Sites, epsilon: Epsilon | str | None, metric: Metric | ArrayLike | None
+) -> SitesMetric:
+    """The metric to keep on `sites`.
+
+    `metric` is a metric on coordinates or a matrix of distances; None means metres
+    between places.  `epsilon` scales it; without epsilon it is in nats already.  On a
+    projected plane the plane's largest scale is charged, so that epsilon holds in true
+    metres.
+    """
+    if metric is None and epsilon is None:
+        raise InvalidInput("a privacy level must be given: epsilon, or a metric in nats")
+    if metric is None or isinstance(metric, Metric):
+        base = ground_metric(sites) if metric is None else metric
+    else:
+        base = Finite(np.asarray(metric, dtype=np.float64))
+    if epsilon is not None:
+        level = Epsilon.of(epsilon).per_m
+        space = sites.points.space
+        if isinstance(space, Plane) and space.scale != 1.0 and not _finite(base):
+            level = float(np.nextafter(level / space.scale, 0.0))
+        base = level * base
+    if _finite(base):
+        distances, error = base.matrix(np.arange(len(sites))), 2.0**-52
+        if distances.shape != (len(sites), len(sites)):
+            raise InvalidInput(f"the metric must be a matrix of the {len(sites)} sites")
+    else:
+        distances, error = base.matrix(sites.coordinates), COORDINATE_ERROR
+    # Rounding may break symmetry by an ulp; the smaller promise implies the larger.
+    return SitesMetric(base, np.minimum(distances, distances.T), error)
+
+
+def _finite(metric: Metric) -> bool:
+    return isinstance(metric.base if isinstance(metric, Scaled) else metric, Finite)

@@ -1,0 +1,110 @@
+"""Where to move a report: minimisers of the posterior expected loss.
+
+For weights w_x = prior_x K_xz of one report, the expected Euclidean loss
+f(c) = sum_x w_x |x - c| is convex.  Over the plane its minimiser is the geometric
+median; over a finite set of candidates it is found exactly by cutting planes: every
+evaluation at c gives f(c') >= f(c) + g . (c' - c) for all c', and the search ends when
+no candidate's bound is below the best value.  That takes about ten evaluations in
+place of one per candidate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.compiled import kernel
+
+__all__ = ["euclidean_argmin", "geometric_medians"]
+
+Floats = NDArray[np.float64]
+
+
+@kernel
+def euclidean_argmin(weights: Floats, places: Floats, candidates: Floats) -> NDArray[np.int64]:
+    """For each row of `weights`, (m, n), the candidate of least expected distance."""
+    columns, n = weights.shape
+    count = candidates.shape[0]
+    out = np.empty(columns, np.int64)
+    bound = np.empty(count)
+    current = 0
+    for z in range(columns):
+        bound[:] = -np.inf
+        best, best_at = np.inf, 0
+        total = 0.0
+        for x in range(n):
+            total += weights[z, x]
+        while True:
+            value, slope_x, slope_y = 0.0, 0.0, 0.0
+            here_x, here_y = candidates[current, 0], candidates[current, 1]
+            for x in range(n):
+                w = weights[z, x]
+                if w > 0.0:
+                    dx, dy = here_x - places[x, 0], here_y - places[x, 1]
+                    length = np.sqrt(dx * dx + dy * dy)
+                    value += w * length
+                    if length > 0.0:
+                        slope_x += w * dx / length
+                        slope_y += w * dy / length
+            if value < best:
+                best, best_at = value, current
+            lowest, next_at = np.inf, -1
+            for c in range(count):
+                plane = (
+                    value
+                    + slope_x * (candidates[c, 0] - here_x)
+                    + slope_y * (candidates[c, 1] - here_y)
+                )
+                bound[c] = max(bound[c], plane)
+                if bound[c] < lowest and c != current:
+                    lowest, next_at = bound[c], c
+            bound[current] = np.inf
+            # The planes are exact up to rounding; ties within it are ties.
+            if next_at < 0 or lowest >= best * (1.0 - 1e-14):
+                break
+            current = next_at
+        out[z] = best_at
+        current = best_at
+    return out
+
+
+@kernel
+def geometric_medians(weights: Floats, places: Floats, tolerance: float) -> Floats:
+    """For each row of `weights`, (m, n), the point of least expected distance.
+
+    Weiszfeld's iteration with the step of Vardi and Zhang (2000) where it meets one of
+    the places; ends when a step is shorter than `tolerance`.
+    """
+    columns, n = weights.shape
+    out = np.empty((columns, 2))
+    for z in range(columns):
+        total, at_x, at_y = 0.0, 0.0, 0.0
+        for x in range(n):
+            total += weights[z, x]
+            at_x += weights[z, x] * places[x, 0]
+            at_y += weights[z, x] * places[x, 1]
+        if total > 0.0:
+            at_x, at_y = at_x / total, at_y / total
+            for _ in range(1000):
+                inverse, pull_x, pull_y, resting = 0.0, 0.0, 0.0, 0.0
+                for x in range(n):
+                    w = weights[z, x]
+                    if w > 0.0:
+                        dx, dy = places[x, 0] - at_x, places[x, 1] - at_y
+                        length = np.sqrt(dx * dx + dy * dy)
+                        if length > 1e-3 * tolerance:
+                            inverse += w / length
+                            pull_x += w * dx / length
+                            pull_y += w * dy / length
+                        else:
+                            resting += w
+                pull = np.sqrt(pull_x * pull_x + pull_y * pull_y)
+                if inverse == 0.0 or pull <= resting:
+                    break  # the place itself is the median
+                share = (1.0 - resting / pull) / inverse
+                at_x += share * pull_x
+                at_y += share * pull_y
+                if share * pull < tolerance:
+                    break
+        out[z, 0], out[z, 1] = at_x, at_y
+    return out

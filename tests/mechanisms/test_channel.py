@@ -1,0 +1,180 @@
+import json
+
+import numpy as np
+import pytest
+
+import whereish as wh
+from instances import EPSILON, peaked
+from whereish.errors import InvalidInput, NotPrivate
+from whereish.mechanisms.artefact import load_artefact
+from whereish.privacy.guarantee import Basis
+from whereish.solvers.integer_rows import TOTAL
+
+RASTER = wh.Raster(4, 5, (658.0, 712.0))
+BUILDERS = {
+    "optimal": lambda: wh.optimal_channel(RASTER, None, EPSILON, gap=1e-3),
+    "exponential": lambda: wh.exponential_channel(RASTER, EPSILON),
+    "laplace": lambda: wh.laplace_channel(RASTER, EPSILON),
+    "opt-priv": lambda: wh.opt_priv_channel(RASTER, None, most_loss="500 m"),
+    "cloaking": lambda: wh.cloaking_channel(RASTER, np.arange(20) // 7),
+    "identity": lambda: wh.identity_channel(RASTER),
+    "uniform": lambda: wh.uniform_channel(RASTER),
+}
+
+
+@pytest.fixture(params=BUILDERS, scope="module")
+def channel(request):
+    return BUILDERS[request.param]()
+
+
+def test_every_channel_keeps_its_promise_exactly(channel):
+    assert all(sum(row) == TOTAL for row in channel.weights.tolist())
+    assert channel.verify().upper <= 1
+    assert channel.guarantee.basis >= Basis.CERTIFIED
+
+
+def test_every_channel_survives_a_file(channel, tmp_path):
+    path = tmp_path / "mechanism.npz"
+    channel.save(path)
+    again = wh.Channel.load(path)
+    np.testing.assert_array_equal(again.weights, channel.weights)
+    np.testing.assert_array_equal(again.reports.coordinates, channel.reports.coordinates)
+    assert again.space == channel.space
+    assert again.guarantee.source == channel.guarantee.source
+    certificate = load_artefact(path).certificate
+    assert certificate["verified"]["factor"] <= 1
+    json.dumps(certificate)
+
+
+def test_every_channel_is_a_mechanism(channel, rng):
+    assert isinstance(channel, wh.Mechanism)
+    reports = channel.report(RASTER.sites().points, rng=rng)
+    assert len(reports) == len(RASTER)
+    assert not channel.report(RASTER.centres()).reproducible
+    assert len(channel.report(np.zeros((0, 2)))) == 0
+
+
+def test_merging_columns_keeps_the_promise(channel):
+    merged = channel >> wh.nearest_remap(RASTER.centres()[:3])
+    assert len(merged.reports) <= 3
+    assert merged.guarantee.metric == channel.guarantee.metric
+    merged.verify()
+
+
+def test_restriction_keeps_the_promise(channel):
+    some = channel.restricted([1, 5, 6])
+    assert len(some.secrets) == 3
+    np.testing.assert_array_equal(some.weights, channel.weights[[1, 5, 6]])
+    some.verify()
+
+
+def test_a_changed_file_is_refused(tmp_path):
+    channel = BUILDERS["exponential"]()
+    path = tmp_path / "mechanism.npz"
+    channel.save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    weights = arrays["weights"].copy()
+    weights[0, 0] += 1
+    weights[0, 1] -= 1
+    np.savez(path, **{**arrays, "weights": weights})
+    with pytest.raises(InvalidInput, match="do not match their certificate"):
+        wh.Channel.load(path)
+    path.write_bytes(b"not a mechanism")
+    with pytest.raises(InvalidInput, match="not a mechanism"):
+        wh.Channel.load(path)
+    with pytest.raises(InvalidInput, match="no file"):
+        wh.Channel.load(tmp_path / "absent.npz")
+
+
+def test_a_false_promise_is_refused_on_verification(tmp_path):
+    channel = BUILDERS["exponential"]()
+    metric = 0.5 * channel.guarantee.metric
+    boast = wh.Channel(
+        channel.secrets,
+        channel.reports,
+        channel.weights,
+        wh.Guarantee(metric, Basis.CERTIFIED, "a boast"),
+    )
+    with pytest.raises(NotPrivate, match="times the promised metric"):
+        boast.verify()
+    with pytest.raises(NotPrivate):
+        boast.save(tmp_path / "boast.npz")
+
+
+def test_secrets_must_be_sites():
+    channel = BUILDERS["uniform"]()
+    with pytest.raises(InvalidInput, match="1 of 2 are not") as told:
+        channel.report(np.vstack([RASTER.centres()[0], [123.456, 78.9]]))
+    assert "123.456" not in str(told.value)
+    moved = channel.nearest_sites([[123.456, 78.9]])
+    np.testing.assert_array_equal(moved.coordinates[0], RASTER.centres()[0])
+
+
+def test_weights_must_be_whole():
+    sites = RASTER.sites()
+    with pytest.raises(InvalidInput, match="2\\^62"):
+        wh.Channel(sites, sites, np.ones((20, 20), np.int64), BUILDERS["uniform"]().guarantee)
+    with pytest.raises(InvalidInput, match="64-bit integers"):
+        wh.Channel(sites, sites, np.eye(20), BUILDERS["uniform"]().guarantee)
+
+
+def test_of_matrix_promises_what_its_rows_keep():
+    sites = RASTER.centres()[:3]
+    matrix = np.array([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0], [0.25, 0.5, 0.25]])
+    channel = wh.Channel.of_matrix(matrix, sites)
+    leaked = channel.guarantee.metric.distances
+    assert leaked[0, 1] == pytest.approx(np.log(2), rel=1e-9)
+    assert np.isinf(leaked[0, 2])
+    with pytest.raises(InvalidInput, match="sum to 1"):
+        wh.Channel.of_matrix(2 * matrix, sites)
+
+
+def test_exponential_is_close_to_its_bound_only_near():
+    places, _ = peaked(5, 5)
+    metric = wh.Epsilon.of(EPSILON) * wh.Euclidean()
+    channel = wh.exponential_channel(places, EPSILON)
+    assert wh.audit.exact(channel, metric, sites=places).holds
+    assert wh.audit.exact(channel, 0.5 * metric, sites=places).refuted
+
+
+def test_laplace_matches_its_sampler(rng):
+    """The channel's rows are the masses of clamped planar Laplace noise."""
+    channel = wh.laplace_channel(RASTER, EPSILON)
+    centre = RASTER.centres()[7]
+    noise = wh.PlanarLaplace(EPSILON, resolution="1 mm")
+    reports = noise.report(np.repeat(centre[None], 200_000, axis=0), rng=rng)
+    shares = np.bincount(RASTER.locate(reports.coordinates), minlength=20) / 200_000
+    np.testing.assert_allclose(shares, channel.matrix[7], atol=0.005)
+    assert wh.audit.exact(channel, 0.95 * channel.guarantee.metric, sites=RASTER.sites()).refuted
+
+
+@pytest.mark.parametrize("level", ["1e-3/km", "30/km", "1/m"])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 3)])
+def test_laplace_at_extremes(level, shape):
+    channel = wh.laplace_channel(wh.Raster(*shape, (658.0, 712.0)), level)
+    channel.verify()
+
+
+def test_cloaking_hides_within_zones_and_nothing_across():
+    channel = BUILDERS["cloaking"]()
+    metric = channel.guarantee.metric.distances
+    assert metric[0, 6] == 0
+    assert np.isinf(metric[0, 7])
+    assert len(channel.reports) == 3
+    with pytest.raises(InvalidInput, match="label each"):
+        wh.cloaking_channel(RASTER, [0, 1])
+    with pytest.raises(InvalidInput, match="Raster"):
+        wh.laplace_channel(RASTER.centres(), EPSILON)
+
+
+def test_opt_priv_errs_most_within_its_loss():
+    places, prior = peaked(5, 5)
+    channel = wh.opt_priv_channel(places, prior, most_loss="600 m")
+    loss = wh.quality_loss(channel, prior)
+    assert loss <= 600 * (1 + 1e-9)
+    private = wh.optimal_channel(places, prior, EPSILON)
+    same_loss = wh.opt_priv_channel(places, prior, most_loss=private.loss)
+    assert wh.adversary_error(same_loss, prior) >= wh.adversary_error(private, prior) * (1 - 1e-6)
+    with pytest.raises(InvalidInput, match="most_loss must be at least"):
+        wh.opt_priv_channel(places, prior, most_loss="-1 m")
