@@ -1,23 +1,22 @@
 """Saved eikonal mechanisms: the numbers, and the certificate that can be checked again.
 
-One npz file without pickle: the map's levels, the map in use if it is another, the
-integer weights and sums, and how far single edges were lowered; and a JSON text with
-the guarantee, the versions and a SHA-256 of the numbers.  The edge weights follow from
-the map in use; their hash is checked, so that the law read is the law certified.
+Saved are the map's levels, the map in use if it is another, the integer weights and
+sums, and how far single edges were lowered; beside them the guarantee, the versions
+and a SHA-256 (:mod:`artefact`).  The edge weights follow from the map in use; their
+hash is checked too, so that the law read is the law certified.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import whereish
 from whereish.errors import InvalidInput, NotPrivate
+from whereish.mechanisms.artefact import Artefact, load_artefact, save_artefact
 from whereish.mechanisms.eikonal import EikonalMechanism
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.solvers.eikonal_law import BuiltLaw, gradient_factors, inner_cells
@@ -27,9 +26,9 @@ from whereish.solvers.integer_law import decay_table
 from whereish.solvers.lowering import CertifiedLaw, edge_factors, metric_in_use
 from whereish.solvers.stencil import edge_integrals
 
-__all__ = ["read", "recertified", "write"]
+__all__ = ["KIND", "from_artefact", "read", "recertified", "write"]
 
-FORMAT = "whereish eikonal mechanism 1"
+KIND = "eikonal"
 
 
 def write(mechanism: EikonalMechanism, path: Path) -> None:
@@ -45,8 +44,6 @@ def write(mechanism: EikonalMechanism, path: Path) -> None:
     if mechanism.places == "continuous":
         arrays["used"] = built.used.astype(np.float32)
     certificate = {
-        "format": FORMAT,
-        "whereish": whereish.__version__,
         "numpy": np.__version__,
         "guarantee": mechanism.guarantee.to_json(),
         "map": mechanism.map.to_json(),
@@ -63,31 +60,22 @@ def write(mechanism: EikonalMechanism, path: Path) -> None:
         "sweeps": law.sweeps,
         "quantum": law.metric.quantum,
         "edges_sha256": _hash(law.metric.weights),
-        "numbers_sha256": _hash(*(arrays[name] for name in sorted(arrays))),
     }
-    text = np.frombuffer(json.dumps(certificate).encode(), np.uint8)
-    with path.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, certificate=text, **arrays)
+    save_artefact(path, KIND, arrays, certificate)
 
 
 def read(path: Path) -> EikonalMechanism:
     """Load a mechanism, and refuse numbers that are not those of its certificate."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        certificate = json.loads(bytes(arrays.pop("certificate")).decode())
-    except FileNotFoundError:
-        raise InvalidInput(f"the mechanism file {path.name} does not exist") from None
-    except (KeyError, OSError, ValueError, EOFError):
-        raise InvalidInput(f"{path.name} is not a saved eikonal mechanism") from None
-    if certificate.get("format") != FORMAT:
+    return from_artefact(load_artefact(path))
+
+
+def from_artefact(saved: Artefact) -> EikonalMechanism:
+    """The mechanism of a file that was read already."""
+    if saved.kind != KIND:
         raise InvalidInput(
-            f"{path.name} must be a file of format {FORMAT!r}; got {certificate.get('format')!r}"
+            f"this file holds a mechanism of kind {saved.kind!r}, not an eikonal mechanism"
         )
-    if _hash(*(arrays[name] for name in sorted(arrays))) != certificate["numbers_sha256"]:
-        raise NotPrivate(
-            f"the numbers in {path.name} are not those that were certified; build it again"
-        )
+    arrays, certificate = saved.arrays, saved.certificate
     privacy_map = PrivacyMap.from_json(certificate["map"], arrays["levels"])
     divided, neighbours = float(certificate["divided_by"]), int(certificate["neighbours"])
     used = privacy_map.values / (privacy_map.plane.scale * divided)
@@ -101,8 +89,8 @@ def read(path: Path) -> EikonalMechanism:
     weights = (unlowered.weights.astype(np.int32) - arrays["lowered_by"]).astype(np.uint16)
     if _hash(weights) != certificate["edges_sha256"]:
         raise NotPrivate(
-            f"the edge weights that follow from {path.name} are not those that were certified;"
-            " build it again on this machine"
+            "the edge weights that follow from this file are not those that were certified;"
+            " build the mechanism again on this machine"
         )
     metric = GraphMetric(weights, unlowered.quantum)
     sums = np.zeros(metric.cells, np.uint64)
