@@ -35,7 +35,12 @@ from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.randomness import Randomness, secure
-from whereish.solvers.eikonal_law import BuiltLaw, law_on_cells, law_on_places
+from whereish.solvers.eikonal_law import (
+    BuiltLaw,
+    exponential_law,
+    law_on_cells,
+    law_on_places,
+)
 from whereish.solvers.integer_law import decay_table
 from whereish.solvers.lanes import LANES
 from whereish.solvers.nearest_first import Workspace, draw, draw_padded
@@ -124,6 +129,16 @@ class EikonalMechanism(Composable):
         solve = law_on_cells if places == "cells" else law_on_places
         built = solve(levels, sides, neighbours=neighbours, frame=frame, progress=progress)
         return cls(privacy_map, built, places, neighbours, divided)
+
+    @classmethod
+    def exponential(cls, privacy_map: PrivacyMap, *, neighbours: int = 16) -> EikonalMechanism:
+        """The baseline: the exponential mechanism at half the map's metric, normalised.
+
+        Always private, with no weights to solve for, at three to five times the squared error.
+        """
+        levels = privacy_map.values / privacy_map.plane.scale
+        built = exponential_law(levels, privacy_map.sides, neighbours=neighbours)
+        return cls(privacy_map, built, "cells", neighbours)
 
     @property
     def space(self) -> Space:

@@ -68,6 +68,8 @@ class MapGeodesic(Metric):
         from scipy.sparse.csgraph import dijkstra
 
         x, y = np.broadcast_arrays(np.asarray(x, np.intp), np.asarray(y, np.intp))
+        if np.unique(y).size < np.unique(x).size:
+            x, y = y, x  # symmetric: search from the side with fewer cells
         sources, which = np.unique(x, return_inverse=True)
         rows = dijkstra(self._graph, directed=False, indices=sources)
         return np.asarray(rows[which.reshape(x.shape), y])

@@ -21,20 +21,29 @@ from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput, SolverError
 from whereish.solvers.frame import frame_width, framed
-from whereish.solvers.geodesics import HORIZON, LARGEST_MAP
+from whereish.solvers.geodesics import HORIZON, LARGEST_MAP, GraphMetric
 from whereish.solvers.gradients import largest_gradients
+from whereish.solvers.integer_law import decay_table, integer_weights
 from whereish.solvers.lanes import LIMIT
 from whereish.solvers.lowering import (
     CertifiedLaw,
     certify,
+    edge_factors,
     metric_in_use,
     residual_allowed,
+    worst_edge,
 )
 from whereish.solvers.preconditioner import approximate_inverse_factor
 from whereish.solvers.stencil import edge_integrals, stencil_factor
 from whereish.solvers.weights import closed_form_weights, plain_weights
 
-__all__ = ["BuiltLaw", "gradient_factors", "law_on_cells", "law_on_places"]
+__all__ = [
+    "BuiltLaw",
+    "exponential_law",
+    "gradient_factors",
+    "law_on_cells",
+    "law_on_places",
+]
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -129,6 +138,24 @@ def law_on_cells(
     secrets[inner_cells(eps.shape, frame)] = True
     law = certify(wide, cell, promised, secrets.reshape(wide.shape), start=start, progress=progress)
     return BuiltLaw(law, eps, frame, promised)
+
+
+def exponential_law(eps: Floats, cell: tuple[float, float], *, neighbours: int = 16) -> BuiltLaw:
+    """The exponential mechanism at half the map, normalised: private whatever its weights.
+
+    P(y | u) = A·eps(y)^2·e^{-d(u,y)/2} / Z(u): an edge at half its price is always kept.
+    The baseline (elastic metrics are built this way).
+    """
+    check_resolution(eps, cell)
+    promised = edge_integrals(eps, cell, neighbours=neighbours)
+    metric = GraphMetric.from_prices(promised, keep=0.5)
+    base = (eps**2).ravel() / float((eps**2).max())
+    weights = integer_weights(base, float(metric.product(base).max()))
+    weights = np.maximum(weights, np.uint64(1))
+    sums, sweeps = metric.exact_sums(weights, decay_table(metric.quantum))
+    factor, worst = worst_edge(edge_factors(metric, sums, promised), metric)
+    law = CertifiedLaw(metric, weights, sums, factor, worst, 1, 1, 0, sweeps)
+    return BuiltLaw(law, eps, 0, promised)
 
 
 def least_around(eps: Floats) -> Floats:

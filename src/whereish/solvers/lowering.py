@@ -35,6 +35,7 @@ __all__ = [
     "mean_cell_ratios",
     "metric_in_use",
     "residual_allowed",
+    "worst_edge",
 ]
 
 Floats = NDArray[np.float64]
@@ -104,7 +105,8 @@ def edge_factors(metric: GraphMetric, sums: NDArray[np.uint64], promised: Floats
         return np.asarray((used + ratios) * (1.0 + _GUARD) / promised)
 
 
-def _worst(factors: Floats, metric: GraphMetric) -> tuple[float, tuple[int, int]]:
+def worst_edge(factors: Floats, metric: GraphMetric) -> tuple[float, tuple[int, int]]:
+    """The largest factor and the two cells of its edge."""
     if np.isnan(factors).all():
         return 0.0, (0, 0)
     i, j, k = np.unravel_index(int(np.nanargmax(factors)), factors.shape)
@@ -150,7 +152,7 @@ def certify(
         weights = integer_weights(solved.values, largest)
         sums, sweeps = metric.exact_sums(weights, table, flat)
         factors = edge_factors(metric, sums, promised)
-        worst, where = _worst(factors, metric)
+        worst, where = worst_edge(factors, metric)
         if progress is not None:
             progress(number, worst)
         if worst <= 1.0:
