@@ -20,6 +20,8 @@ _HOMES = {
     "Epsilon": "units",
     "Euclidean": "privacy",
     "Finite": "privacy",
+    "FixedRate": "mechanisms.trace_budget",
+    "FixedUtility": "mechanisms.trace_budget",
     "Geodesic": "privacy",
     "GlobeLaplace": "mechanisms.globe_laplace",
     "GreatCircle": "privacy",
@@ -32,9 +34,14 @@ _HOMES = {
     "Mechanism": "mechanisms.base",
     "Metric": "privacy",
     "OptimalChannel": "mechanisms.optimal",
+    "NaiveProfiles": "publish.profiles",
+    "PlaceLevel": "publish.hierarchy",
     "PlanarLaplace": "mechanisms.planar_laplace",
     "Plane": "space",
     "Points": "space",
+    "PredictiveMechanism": "mechanisms.predictive",
+    "PriLocation": "publish.profiles",
+    "Profiles": "publish.profiles",
     "Raster": "space",
     "Records": "privacy",
     "SecureRandomness": "randomness",
@@ -64,6 +71,7 @@ _HOMES = {
     "queries": "",
     "sanitize": "publish.sanitize",
     "uniform_channel": "mechanisms.cloaking",
+    "synthetic_commuters": "publish.commuters",
 }
 """The module of every public name, sorted; audit is a module itself.
 

@@ -26,6 +26,9 @@ from whereish.mechanisms.planar_laplace import corrected_epsilon as corrected_ep
 from whereish.mechanisms.remap import BayesianRemap as BayesianRemap
 from whereish.mechanisms.remap import bayesian_remap as bayesian_remap
 from whereish.mechanisms.remap import nearest_remap as nearest_remap
+from whereish.mechanisms.predictive import PredictiveMechanism as PredictiveMechanism
+from whereish.mechanisms.trace_budget import FixedRate as FixedRate
+from whereish.mechanisms.trace_budget import FixedUtility as FixedUtility
 from whereish.privacy import Basis as Basis
 from whereish.privacy import Chebyshev as Chebyshev
 from whereish.privacy import Euclidean as Euclidean
@@ -38,6 +41,11 @@ from whereish.privacy import Metric as Metric
 from whereish.privacy import Records as Records
 from whereish.privacy import TupleMax as TupleMax
 from whereish.privacy import TupleSum as TupleSum
+from whereish.publish.commuters import synthetic_commuters as synthetic_commuters
+from whereish.publish.hierarchy import PlaceLevel as PlaceLevel
+from whereish.publish.profiles import NaiveProfiles as NaiveProfiles
+from whereish.publish.profiles import PriLocation as PriLocation
+from whereish.publish.profiles import Profiles as Profiles
 from whereish.publish.report import perturb as perturb
 from whereish.publish.sanitize import sanitize as sanitize
 from whereish.queries import answer as answer

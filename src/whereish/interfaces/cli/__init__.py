@@ -21,6 +21,7 @@ __all__ = ["COMMANDS", "cli", "main"]
 COMMANDS = {
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
+    "trace": "whereish.interfaces.cli.trace",
 }
 """Command names and the modules whose ``command`` they are."""
 

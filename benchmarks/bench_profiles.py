@@ -1,0 +1,105 @@
+"""PriLocation against noise on every count, on New York check-ins (or made-up profiles).
+
+Two levels of the hierarchy: the city in geohash cells of length 5 (HS about 74 km) and a
+district in cells of length 6 (HS about 13 km).  DE is the distance error of the users
+sampled, the earth mover's distance between true and published profile, in metres; both
+releases are measured alike.  d(t, t̂) is the published error, the expected distance
+between a check-in and its own replacement.  The bar: DE below the naive baseline for eps
+in {0.1, 0.5, 1} on both levels, and a budget that adds up to eps exactly.
+
+Run: python -m benchmarks.bench_profiles
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from whereish.publish.hierarchy import PlaceLevel
+from whereish.publish.profile_error import distance_error
+from whereish.publish.profiles import NaiveProfiles, PriLocation, ProfileRelease, Profiles
+from whereish.randomness import SeededRandomness
+from whereish.space.box import Box
+
+DATA = Path(os.environ.get("WHEREISH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FILE = DATA / "gowalla_nyc_checkins.parquet"
+CITY, DISTRICT = Box(-74.27, 40.47, -73.69, 40.93), Box(-74.02, 40.70, -73.93, 40.80)
+LEVELS = (("city", CITY, 5), ("district", DISTRICT, 6))
+SAMPLE = 300  # users whose error is measured
+
+
+def checkins() -> tuple[np.ndarray, np.ndarray, str]:
+    """(users, places, where they come from)."""
+    if FILE.exists():
+        table = pq.read_table(FILE, columns=["user", "lon", "lat"])
+        places = np.column_stack([table["lon"].to_numpy(), table["lat"].to_numpy()])
+        return table["user"].to_numpy(), places, FILE.name
+    rng = np.random.default_rng(20160101)
+    users = np.repeat(np.arange(5000), rng.geometric(1 / 20, 5000))
+    anchors = np.array([-73.985, 40.745]) + rng.normal(0, [0.04, 0.03], (5000, 2))
+    places = anchors[users] + rng.normal(0, 0.01, (len(users), 2))
+    low, high = (CITY.x_low, CITY.y_low), (CITY.x_high, CITY.y_high)
+    return users, np.clip(places, low, high), "made-up profiles (the check-ins are absent)"
+
+
+def main() -> list[str]:
+    users, places, source = checkins()
+    print(f"PriLocation on {source}: {len(places)} check-ins")
+    failed: list[str] = []
+    for name, box, length in LEVELS:
+        level = PlaceLevel.of_geohash(name, box, length)
+        inside = box.contains(places)
+        profiles, _ = Profiles.from_checkins(level, users[inside], places[inside])
+        print(
+            f"\n{name}: {len(level)} places, HS = {level.sensitivity} m, {len(profiles)} users,"
+            f" {profiles.nonzero} non-zero counts of {len(profiles) * len(level)}"
+        )
+        print("  eps  release      DE (m)  d(t,t̂) (m)  non-zero  spent == eps  cpu s")
+        chosen = np.random.default_rng(1).choice(
+            len(profiles), min(SAMPLE, len(profiles)), replace=False
+        )
+        for eps in (0.1, 0.5, 1.0):
+            naive, _ = _line("naive", NaiveProfiles(level, eps), profiles, chosen)
+            for title, update in (("published", "published"), ("PriLocation", "proven")):
+                mechanism = PriLocation(level, eps, update=update)
+                _, met = _line(title, mechanism, profiles, chosen, naive)
+                if not met:
+                    failed.append(f"profiles: {title} at eps = {eps:g}, {name}")
+    print(f"\ndistance error below naive noise, budget exact: {'FAIL' if failed else 'PASS'}")
+    return failed
+
+
+def _line(
+    name: str,
+    mechanism: NaiveProfiles | PriLocation,
+    profiles: Profiles,
+    users: np.ndarray,
+    bar: float | None = None,
+) -> tuple[float, bool]:
+    start = time.process_time()
+    release: ProfileRelease = mechanism.publish(profiles, rng=SeededRandomness(7))
+    cpu = time.process_time() - start
+    exact = release.spent == Fraction(mechanism.epsilon)
+    error = float(distance_error(profiles, release.profiles, users).mean())
+    paired = "         -"
+    if isinstance(mechanism, PriLocation) and release.clustering is not None:
+        of = release.clustering
+        expected = [mechanism.distance_error_bound(profiles, of, int(u), risk=1) for u in users]
+        paired = f"{np.mean(expected):10.0f}"
+    met = exact and (bar is None or error < bar)
+    verdict = "" if bar is None else "PASS" if met else "FAIL"
+    nonzero = release.profiles.nonzero
+    print(
+        f"{mechanism.epsilon:5.1f}  {name:11s} {error:7.0f}  {paired}  {nonzero:8d}"
+        f"  {exact!s:>12s} {cpu:6.1f}  {verdict}"
+    )
+    return error, met
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""``whereish trace``: report a person's places as they come, at a cost that is told."""
+
+from __future__ import annotations
+
+import math
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.interfaces.cli.parameters import EPSILON, describe
+from whereish.units import Epsilon
+
+if TYPE_CHECKING:
+    from whereish.mechanisms.trace_budget import BudgetManager
+
+__all__ = ["command"]
+
+
+@click.command("trace")
+@click.option("--accuracy", help="Fixed utility: noisy reports are within this, as '200 m'.")
+@click.option(
+    "--steps", type=click.IntRange(1), help="Fixed rate: the total lasts for so many reports."
+)
+@click.option("--total", type=EPSILON, help="What the whole trace may spend, as '0.1/m'.")
+@click.option(
+    "--top-speed",
+    type=click.FloatRange(0, min_open=True),
+    help="Metres per second that nobody exceeds; steps too soon after the last are then free.",
+)
+@click.option(
+    "--decimals",
+    type=click.IntRange(0, 9),
+    default=5,
+    show_default=True,
+    help="Reports are multiples of 10^-decimals degrees.",
+)
+def command(
+    accuracy: str | None,
+    steps: int | None,
+    total: Epsilon | None,
+    top_speed: float | None,
+    decimals: int,
+) -> None:
+    """Report one person's places from standard input, line by line.
+
+    A line is TIME,LAT,LON or LAT,LON: degrees, and seconds or an ISO 8601 time, which
+    is public.  Each comes out as the same line with the reported place, and "hard"
+    where it carries fresh noise or "easy" where an earlier report still held.  At the
+    end the budget actually spent is printed, and with --total the guarantee that holds
+    for every run; when it does not suffice for another report, the trace ends with exit
+    code 2.
+    """
+    from whereish.mechanisms.globe_laplace import GlobeLaplace
+    from whereish.mechanisms.predictive import PredictiveMechanism
+
+    budget = _manager(accuracy, steps, total, top_speed)
+    mechanism = PredictiveMechanism(budget, lambda eps: GlobeLaplace(eps, decimals=decimals))
+    session = mechanism.start()
+    spent_all: BudgetExceeded | None = None
+    for number, line in enumerate(sys.stdin, start=1):
+        if not line.strip():
+            continue
+        when, time_s, place = _read(line, number)
+        try:
+            ((lon, lat),) = session.report(place, time_s)
+        except BudgetExceeded as error:
+            spent_all = error
+            break
+        kind = "hard" if session.transcript.reports[-1].hard else "easy"
+        fields = [*when, f"{lat:.{decimals}f}", f"{lon:.{decimals}f}", kind]
+        click.echo(",".join(fields))
+    release = session.release()
+    if not len(release):
+        raise spent_all or InvalidInput("there must be at least one line TIME,LAT,LON or LAT,LON")
+    click.echo(
+        f"{len(release)} reports, {int(release.hard.sum())} of them hard, spent"
+        f" {release.epsilon_spent} in all",
+        err=True,
+    )
+    click.echo(f"these very reports keep: {release.guarantee}", err=True)
+    if release.total is not None:
+        click.echo(describe(release.bound), err=True)
+    if spent_all is not None:
+        raise spent_all
+
+
+def _manager(
+    accuracy: str | None, steps: int | None, total: Epsilon | None, top_speed: float | None
+) -> BudgetManager:
+    from whereish.mechanisms.trace_budget import FixedRate, FixedUtility
+
+    if (accuracy is None) == (steps is None):
+        raise InvalidInput("give either --accuracy (fixed utility) or --steps (fixed rate)")
+    if accuracy is not None:
+        return FixedUtility(accuracy, total=total, top_speed=top_speed)
+    assert steps is not None
+    if total is None:
+        raise InvalidInput("--steps needs --total, the budget that shall last for them")
+    return FixedRate(total, steps, top_speed=top_speed)
+
+
+def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]:
+    """(time as it stands, in seconds, [lon, lat]); what is wrong is told without the line."""
+    fields = [part.strip() for part in line.split(",")]
+    if len(fields) not in (2, 3):
+        raise InvalidInput(f"line {number} must be TIME,LAT,LON or LAT,LON")
+    *when, lat, lon = fields
+    try:
+        place = [float(lon), float(lat)]
+        time_s = _seconds(when[0]) if when else None
+    except ValueError:
+        raise InvalidInput(
+            f"line {number} must have numbers for LAT and LON, and seconds or an ISO 8601 time"
+        ) from None
+    if not all(map(math.isfinite, place)) or abs(place[1]) > 90 or abs(place[0]) > 360:
+        raise InvalidInput(
+            f"line {number} must have a latitude within 90 and a longitude within 360 degrees"
+        )
+    return when, time_s, place
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,353 @@
+"""The predictive mechanism for mobility traces: reuse what was said while it still holds.
+
+A person's successive places are close, so fresh noise at every one of them buys little
+and costs n * eps.  Instead (Chatzikokolakis, Palamidessi, Stronati, "A predictive
+differentially-private mechanism for mobility traces", PETS 2014): for each place x_i
+
+1. predict z from the earlier *reports*;
+2. ask privately whether z is near x_i (:class:`~whereish.mechanisms.noisy_test.NoisyTest`,
+   level e_T);
+3. if so report z (an easy step, cost e_T), else report x_i with fresh noise (a hard
+   step, cost e_T + e_N).
+
+Levels and threshold come from a budget manager (:mod:`whereish.mechanisms.trace_budget`).
+
+What is promised
+----------------
+Reports are pairs (place, easy or hard), and times and their number are public.
+Predictor and manager see the transcript r and the clock only, so given r_1..r_{i-1}
+step i is a mechanism on x_i alone, of level s_i(r) = e_T + [hard] e_N.  Multiplying the
+steps, for all traces x, x' and every transcript r,
+
+    ln P(r | x) - ln P(r | x')  <=  sum_i s_i(r) d(x_i, x'_i)  <=  s(r) d_inf(x, x'),
+
+with s(r) = sum_i s_i(r), the sum actually spent.  This is the paper's lemma on its
+budget, and it is an *ex post* statement: it bounds what this very transcript tells,
+and another run on the same trace may spend more.  It becomes d-privacy in the usual
+sense, s * d_inf for all sets of transcripts, if s(r) <= s for *every* r: the paper's
+theorem for a bounded budget manager.  ``total`` makes ours bounded, since a step is
+taken only when its worst cost still fits; that s is :attr:`TraceRelease.bound`, and
+what was spent is :attr:`TraceRelease.guarantee`.  A change of one place
+x_i alone is told by s_i(r) only; but somebody who stays at one place for a night is
+protected there at what the whole night spends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.errors import BudgetExceeded, InvalidInput, NotPrivate
+from whereish.mechanisms.base import Mechanism
+from whereish.mechanisms.globe_laplace import GlobeLaplace
+from whereish.mechanisms.noisy_test import NoisyTest, Surface, level_on, metric_on
+from whereish.mechanisms.trace_budget import BudgetManager, Plan, Reported, Transcript
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import TupleMax
+from whereish.randomness import Randomness, secure
+from whereish.space.plane import Plane
+from whereish.space.points import FloatArray, Points, checked_coordinates
+from whereish.space.sphere import Sphere
+from whereish.units import Epsilon
+
+__all__ = [
+    "NoiseFamily",
+    "PredictiveMechanism",
+    "Predictor",
+    "TraceRelease",
+    "TraceSession",
+    "last_report",
+    "straight_on",
+]
+
+NoiseFamily: TypeAlias = Callable[[Epsilon], Mechanism]
+"""From a level to the mechanism of the hard steps."""
+
+Predictor: TypeAlias = Callable[[Transcript, float | None], FloatArray]
+"""From the public transcript and the clock to a guess of the next place."""
+
+_PAPER = "predictive mechanism (Chatzikokolakis, Palamidessi, Stronati, PETS 2014)"
+_NUMERICS = "exact: cells of a public lattice, tests in ball arithmetic"
+
+
+def last_report(transcript: Transcript, time_s: float | None) -> FloatArray:
+    """Predict that the person is where the last noisy report was (the paper's "parrot")."""
+    assert transcript.last_hard is not None
+    return transcript.last_hard.place
+
+
+def straight_on(transcript: Transcript, time_s: float | None) -> FloatArray:
+    """Predict a straight line through the last two noisy reports, at their speed.
+
+    It goes at most as far beyond the last report as those two are apart in time;
+    without times, or with one report only, it is :func:`last_report`.
+    """
+    hard = _last_two_hard(transcript.reports)
+    here = last_report(transcript, time_s)
+    if hard is None or time_s is None:
+        return here
+    before, after = hard
+    if before.time_s is None or after.time_s is None or after.time_s <= before.time_s:
+        return here
+    ahead = min((time_s - after.time_s) / (after.time_s - before.time_s), 1.0)
+    return np.asarray(here + ahead * (after.place - before.place))
+
+
+def _last_two_hard(reports: Sequence[Reported]) -> tuple[Reported, Reported] | None:
+    found: list[Reported] = []
+    for report in reversed(reports):
+        if report.hard:
+            found.append(report)
+            if len(found) == 2:
+                return found[1], found[0]
+    return None
+
+
+@dataclass(frozen=True)
+class TraceRelease:
+    """A sanitised trace: the reports, and what they cost.
+
+    Parameters
+    ----------
+    reports
+        One place for each step taken; fewer than secrets if the budget ran out.
+    hard
+        Which steps carry fresh noise.
+    costs
+        What each step spent, per metre.
+    spent
+        Their exact sum.
+    """
+
+    reports: Points
+    hard: NDArray[np.bool_]
+    costs: FloatArray
+    spent: Fraction
+    tests: int
+    total: Epsilon | None
+
+    def __len__(self) -> int:
+        return len(self.reports)
+
+    @property
+    def epsilon_spent(self) -> Epsilon:
+        """The sum actually spent, rounded up."""
+        return Epsilon(_rounded_up(self.spent))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this transcript tells at most: spent * d_inf, ex post."""
+        source = f"{_PAPER}, ex post: the likelihood ratio of this very transcript"
+        return self._guarantee(self.spent, source)
+
+    @property
+    def bound(self) -> Guarantee:
+        """What every run keeps: total * d_inf, for all sets of transcripts."""
+        if self.total is None:
+            raise InvalidInput(
+                "this trace was made without a total budget, so only what it spent is known:"
+                " give the budget manager a total"
+            )
+        source = f"{_PAPER}, theorem for a bounded budget manager"
+        return self._guarantee(Fraction(self.total.per_m), source)
+
+    def _guarantee(self, amount: Fraction, source: str) -> Guarantee:
+        space = self.reports.space
+        assert isinstance(space, Plane | Sphere)
+        scale = 1.0 if isinstance(space, Sphere) else space.scale
+        metric = TupleMax(metric_on(space), max(len(self), 1))
+        level = _rounded_up(amount / Fraction(scale))
+        return Guarantee(level * metric, Basis.THEOREM, source, _NUMERICS)
+
+
+@dataclass(frozen=True)
+class PredictiveMechanism:
+    """Predict, test privately, and add noise only where the prediction failed.
+
+    Parameters
+    ----------
+    budget
+        :class:`~whereish.mechanisms.trace_budget.FixedUtility` or
+        :class:`~whereish.mechanisms.trace_budget.FixedRate`.
+    noise
+        The family of the hard steps: ``GlobeLaplace`` (the default), or
+        ``lambda eps: PlanarLaplace(eps, plane=plane)``.
+    predict
+        A function of the public transcript: :func:`last_report` or :func:`straight_on`.
+    """
+
+    budget: BudgetManager
+    noise: NoiseFamily = GlobeLaplace
+    predict: Predictor = last_report
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, BudgetManager):
+            raise InvalidInput(
+                "budget must be a budget manager, such as FixedUtility('200 m');"
+                f" got {type(self.budget).__name__}"
+            )
+
+    def start(self, *, rng: Randomness | None = None) -> TraceSession:
+        """A trace to which places are added one by one, as they happen."""
+        return TraceSession(self, secure(rng))
+
+    def report(
+        self,
+        trace: Points | ArrayLike,
+        times_s: ArrayLike | None = None,
+        *,
+        rng: Randomness | None = None,
+        when_spent: Literal["stop", "predict"] = "stop",
+    ) -> TraceRelease:
+        """Sanitise a whole trace, in order.
+
+        `times_s` are seconds on any clock, and public.  When the budget is spent the
+        release ends, or goes on with free predictions (``when_spent="predict"``).
+        """
+        if when_spent not in ("stop", "predict"):
+            raise InvalidInput(f"when_spent must be 'stop' or 'predict'; got {when_spent!r}")
+        session = self.start(rng=rng)
+        places = checked_coordinates(trace, session.space)
+        times = _checked_times(times_s, len(places))
+        for place, time_s in zip(places, times, strict=True):
+            try:
+                session._step(place, time_s)
+            except BudgetExceeded:
+                if when_spent == "stop" or not session.transcript.reports:
+                    break
+                session._predict_only(time_s)
+        return session.release()
+
+
+@dataclass
+class TraceSession:
+    """One person's trace in progress."""
+
+    mechanism: PredictiveMechanism
+    rng: Randomness
+    transcript: Transcript = field(default_factory=Transcript)
+    _families: dict[float, Mechanism] = field(default_factory=dict, repr=False)
+    space: Surface = field(init=False)
+
+    def __post_init__(self) -> None:
+        space = self.mechanism.noise(Epsilon(1e-3)).space
+        if not isinstance(space, Plane | Sphere):
+            raise InvalidInput(
+                f"traces must live on the globe or on a plane; got {space.description}"
+            )
+        self.space = space
+
+    def report(self, place: Points | ArrayLike, time_s: float | None = None) -> Points:
+        """Report the next place; raises `BudgetExceeded` when no further step can be paid."""
+        x = checked_coordinates(place, self.space)
+        if len(x) != 1:
+            raise InvalidInput(f"a session reports one place at a time; got {len(x)}")
+        time_s = _checked_times(None if time_s is None else [time_s], 1)[0]
+        self._step(x[0], time_s)
+        return self._points(self.transcript.reports[-1].place[None].copy())
+
+    def release(self) -> TraceRelease:
+        """All reports so far, with what they cost."""
+        reports = self.transcript.reports
+        places = np.array([r.place for r in reports]).reshape(-1, 2)
+        costs = [float(r.plan.cost(hard=r.hard)) for r in reports]
+        return TraceRelease(
+            self._points(places),
+            np.array([r.hard for r in reports], dtype=bool),
+            np.array(costs, dtype=np.float64),
+            self.transcript.spent,
+            self.transcript.tests,
+            self.mechanism.budget.total,
+        )
+
+    def _points(self, places: FloatArray) -> Points:
+        return Points.trusted(places, self.space, reproducible=self.rng.reproducible)
+
+    def _step(self, secret: FloatArray, time_s: float | None) -> None:
+        self._check_clock(time_s)
+        plan = self.mechanism.budget.plan(self.transcript, time_s)
+        if plan is None:
+            raise BudgetExceeded(
+                f"the trace's budget cannot pay for another report: it has spent"
+                f" {float(self.transcript.spent):.6g} per metre in"
+                f" {len(self.transcript.reports)} reports"
+            )
+        total = self.mechanism.budget.total
+        if total is not None and self.transcript.spent + plan.most > Fraction(total.per_m):
+            raise BudgetExceeded("the budget manager planned a step beyond its own total")
+        hard = True
+        place = secret
+        if plan.test is not None or plan.noise is None:
+            place = self._prediction(time_s)
+            hard = plan.test is not None and not self._test(plan, secret, place)
+        if hard:
+            place = self._noise(plan, secret)
+        self.transcript.append(Reported(place, time_s, hard, plan))
+
+    def _predict_only(self, time_s: float | None) -> None:
+        self._check_clock(time_s)
+        self.transcript.append(Reported(self._prediction(time_s), time_s, False, Plan()))
+
+    def _prediction(self, time_s: float | None) -> FloatArray:
+        guess = np.asarray(self.mechanism.predict(self.transcript, time_s), float).reshape(-1)
+        if guess.shape != (2,) or not np.isfinite(guess).all():
+            raise InvalidInput("a predictor must return two finite coordinates")
+        if isinstance(self.space, Sphere):
+            lon = (guess[0] + 180.0) % 360.0 - 180.0
+            return np.array([lon, min(max(guess[1], -90.0), 90.0)])
+        return guess
+
+    def _test(self, plan: Plan, secret: FloatArray, guess: FloatArray) -> bool:
+        assert plan.test is not None
+        assert plan.threshold is not None
+        return NoisyTest(plan.test, plan.threshold, self.space)._decide(secret, guess, self.rng)
+
+    def _noise(self, plan: Plan, secret: FloatArray) -> FloatArray:
+        if plan.noise is None:
+            raise InvalidInput("a plan with a test must have noise for the case that it fails")
+        mechanism = self._families.get(plan.noise.per_m)
+        if mechanism is None:
+            mechanism = self.mechanism.noise(plan.noise)
+            promised = level_on(self.space, plan.noise) * metric_on(self.space)
+            if not mechanism.guarantee.implies(promised):
+                raise NotPrivate(
+                    f"the noise asked for at {plan.noise} must keep that level; it keeps"
+                    f" {mechanism.guarantee.metric.description}"
+                )
+            self._families = {plan.noise.per_m: mechanism}
+        return np.array(mechanism.report(secret[None], rng=self.rng).coordinates[0])
+
+    def _check_clock(self, time_s: float | None) -> None:
+        if self.transcript.reports:
+            before = self.transcript.reports[-1].time_s
+            if (before is None) != (time_s is None):
+                raise InvalidInput("either all reports of a trace have a time, or none")
+            if before is not None and time_s is not None and time_s < before:
+                raise InvalidInput("the times of a trace must not go back: sort it first")
+
+
+def _checked_times(times_s: ArrayLike | None, count: int) -> list[float] | list[None]:
+    if times_s is None:
+        return [None] * count
+    try:
+        times = np.asarray(times_s, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("times_s must be numbers of seconds") from None
+    if times.shape != (count,) or not np.isfinite(times).all():
+        raise InvalidInput(
+            f"times_s must be {count} finite numbers of seconds, one for each place;"
+            f" got shape {times.shape}"
+        )
+    return [float(t) for t in times]
+
+
+def _rounded_up(amount: Fraction) -> float:
+    """The least double that is at least `amount`."""
+    value = float(amount)
+    return value if Fraction(value) >= amount else math.nextafter(value, math.inf)

@@ -1,0 +1,89 @@
+"""The command ``whereish trace``: lines in, lines out, and what they cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+STILL = "\n".join(f"{60 * i},48.85412,2.33316" for i in range(30)) + "\n"
+
+
+def trace(*arguments: str, stdin: str = STILL) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "whereish", "trace", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_each_line_is_reported_with_its_time():
+    done = trace("--accuracy", "200 m", "--total", "1/m")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split(",") for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines] == [str(60 * i) for i in range(30)]
+    assert lines[0][3] == "hard"
+    assert {line[3] for line in lines} <= {"hard", "easy"}
+    for before, line in pairwise(lines):
+        if line[3] == "easy":
+            assert line[1:3] == before[1:3]
+    assert "30 reports" in done.stderr
+    assert "ex post" in done.stderr
+    assert "guarantee: 1 * maximum over 30 entries" in done.stderr
+    assert "48.85412" not in done.stderr
+
+
+def test_times_may_be_dates_or_absent():
+    dated = "2026-01-01T10:00:00Z,48.85,2.33\n\n2026-01-01 10:01,48.85,2.33\n"
+    done = trace("--steps", "2", "--total", "0.1/m", stdin=dated)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(",")[0] for line in done.stdout.splitlines()] == [
+        "2026-01-01T10:00:00Z",
+        "2026-01-01 10:01",
+    ]
+    bare = trace("--accuracy", "200 m", stdin="48.85,2.33\n48.85,2.33\n")
+    assert [line.count(",") for line in bare.stdout.splitlines()] == [2, 2]
+
+
+def test_the_trace_ends_with_its_budget():
+    done = trace("--accuracy", "200 m", "--total", "0.05/m", stdin=STILL * 1)
+    assert done.returncode == 2
+    assert 0 < len(done.stdout.splitlines()) < 30
+    assert "cannot pay for another report" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin"),
+    [
+        ((), STILL),
+        (("--accuracy", "200 m", "--steps", "3"), STILL),
+        (("--steps", "3"), STILL),
+        (("--accuracy", "200"), STILL),
+        (("--accuracy", "200 m"), ""),
+        (("--accuracy", "200 m"), "48.85412\n"),
+        (("--accuracy", "200 m"), "1,48.85412,x\n"),
+        (("--accuracy", "200 m"), "yesterday,48.85412,2.33316\n"),
+        (("--accuracy", "200 m"), "1,98.85412,2.33316\n"),
+        (("--accuracy", "200 m"), "1,nan,2.33316\n"),
+        (("--accuracy", "200 m", "--total", "1e-4/m"), STILL),
+        (("--accuracy", "200 m", "--top-speed", "0"), STILL),
+    ],
+    ids=str,
+)
+def test_bad_questions_are_one_sentence_and_code_2(arguments, stdin):
+    done = trace(*arguments, stdin=stdin)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "48.85412" not in done.stderr
+    assert "2.33316" not in done.stderr
+
+
+def test_times_that_go_back_are_refused():
+    done = trace("--accuracy", "200 m", stdin="2,48.85412,2.3\n1,48.85412,2.3\n")
+    assert done.returncode == 2
+    assert "go back" in done.stderr
