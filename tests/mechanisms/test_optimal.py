@@ -80,7 +80,7 @@ def test_degrees_on_the_globe():
 
 def test_the_projection_is_charged():
     plane = wh.Plane.projected("EPSG:2154", wh.Box(2.2, 48.8, 2.5, 48.9))
-    sites = wh.Points(GRID + [652000, 6862000], plane)
+    sites = wh.Points(GRID + np.array([652000, 6862000]), plane)
     metric = wh.optimal_channel(sites, None, "1/km").guarantee.metric
     assert metric.factor <= 1e-3 / plane.scale
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -120,7 +122,7 @@ def test_progress_is_monotone():
     seen = []
     cost, metric = instance(6, 6, "euclidean", "peaked")
     solve_optimal(cost, metric, gap=1e-6, progress=seen.append)
-    assert all(b.upper <= a.upper and b.lower >= a.lower for a, b in zip(seen, seen[1:]))
+    assert all(b.upper <= a.upper and b.lower >= a.lower for a, b in pairwise(seen))
     assert seen[-1].gap <= 1e-6
 
 

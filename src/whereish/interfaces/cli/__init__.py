@@ -19,6 +19,9 @@ from whereish.errors import WhereishError
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
+    "audit": "whereish.interfaces.cli.audit",
+    "build": "whereish.interfaces.cli.build",
+    "compare": "whereish.interfaces.cli.compare",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
     "trace": "whereish.interfaces.cli.trace",

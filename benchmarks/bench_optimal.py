@@ -1,0 +1,157 @@
+"""Optimal channels against general LP solvers, and how far they reach."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import qif
+from tests.instances import EPSILON, distances, peaked
+
+from benchmarks.measure import Bars, cpu_seconds
+from whereish.audit.adversary import adversary_error
+from whereish.audit.utility import quality_loss
+from whereish.mechanisms.laplace_channel import laplace_channel
+from whereish.mechanisms.optimal import OptimalChannel, optimal_channel
+from whereish.mechanisms.remap import bayesian_remap
+from whereish.solvers.lp_result import ChannelProgramme
+from whereish.solvers.opt_priv_lp import solve_opt_priv
+from whereish.solvers.posterior import euclidean_argmin
+from whereish.solvers.reference_lp import solve_reference
+from whereish.solvers.spanner import greedy_spanner
+from whereish.space.raster import Raster
+from whereish.units import Epsilon
+
+LEVEL = Epsilon.of(EPSILON).per_m
+CHILD = """
+import json, resource, time
+from tests.instances import EPSILON, peaked
+from whereish.mechanisms.optimal import optimal_channel
+optimal_channel(*peaked(4, 4), EPSILON)
+start = time.process_time()
+channel = optimal_channel(*peaked({shape}), EPSILON, gap={gap})
+spent = time.process_time() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps(dict(gap=channel.gap, cpu=spent, peak_mb=peak)))
+"""
+
+
+def programme(places: np.ndarray, prior: np.ndarray, loss: str = "euclidean") -> ChannelProgramme:
+    d = distances(places)
+    losses = d if loss == "euclidean" else d**2
+    return ChannelProgramme(np.ascontiguousarray((prior[:, None] * losses).T), LEVEL * d)
+
+
+def same_optimum(bars: Bars) -> None:
+    """Euclidean and squared loss, uniform and peaked priors, against HiGHS on the full LP."""
+    for name, shape in (("25", (5, 5, None)), ("49", (7, 7, None)), ("50", (12, 12, 50))):
+        places, peaks = peaked(shape[0], shape[1], keep=shape[2])
+        worst = 0.0
+        for loss in ("euclidean", "squared"):
+            for prior in (peaks, np.full(len(peaks), 1 / len(peaks))):
+                full = programme(places, prior, loss)
+                reference = full.value(solve_reference(full, solver="ipx"))
+                ours = optimal_channel(places, prior, EPSILON, loss=loss, gap=2e-7)
+                worst = max(worst, abs(ours.loss / reference - 1))
+        bars.at_most(f"n = {name}: farthest from HiGHS's optimum (4 instances)", worst, 1e-6, "")
+
+
+def fifty(bars: Bars) -> None:
+    places, prior = peaked(12, 12, keep=50)
+    full, d = programme(places, prior), distances(places)
+
+    def by_qif() -> None:
+        qif.mechanism.d_privacy.min_loss_given_d(
+            prior, 50, lambda x, y: LEVEL * d[x, y], lambda x, z: d[x, z]
+        )
+
+    ours = cpu_seconds(lambda: optimal_channel(places, prior, EPSILON, gap=1e-6))
+    bars.note("n = 50 exact (gap 1e-6)", f"{ours:10.2f} s")
+    ipx = cpu_seconds(lambda: solve_reference(full, solver="ipx"), repeats=1)
+    bars.at_least("n = 50: against HiGHS ipx on the full LP", ipx / ours, 8)
+    bars.at_least("n = 50: against qif", cpu_seconds(by_qif, repeats=1) / ours, 8)
+
+
+def hundred(bars: Bars) -> None:
+    places, prior = peaked(10, 10)
+    channel = optimal_channel(places, prior, EPSILON, gap=1e-5)
+    ours = cpu_seconds(lambda: optimal_channel(places, prior, EPSILON, gap=1e-5))
+    bars.at_most("n = 100 exact (gap 1e-5)", ours, 6, "s")
+    bars.at_most("n = 100: gap", channel.gap, 1e-5, "")
+    spanner = greedy_spanner(distances(places), 1.05)
+    full = programme(places, prior)
+    thin = ChannelProgramme(full.cost, LEVEL / 1.05 * spanner.graph_distances)
+    published = cpu_seconds(
+        lambda: solve_reference(thin, solver="ipx", pairs=spanner.edges), repeats=1
+    )
+    bars.at_least("n = 100: against HiGHS ipx on its 1.05-spanner", published / ours, 4)
+    advantage = abs(adversary_error(channel, prior) / quality_loss(channel, prior) - 1)
+    bars.at_most("n = 100: AdvError = QL (Theorem 6.2)", advantage, 1e-9, "")
+    compare_laplace(bars, channel, prior)
+
+
+def compare_laplace(bars: Bars, channel: OptimalChannel, prior: np.ndarray) -> None:
+    raster = Raster(10, 10, (658.0, 712.0))
+    # `peaked` counts rows first; a raster counts columns first.
+    by_raster = prior.reshape(10, 10).T.ravel()
+    laplace = laplace_channel(raster, EPSILON)
+    remapped = quality_loss(bayesian_remap(laplace, by_raster), by_raster)
+    bars.note("n = 100: optimal loss", f"{channel.loss:10.1f} m")
+    bars.note("n = 100: planar Laplace, Bayesian remap", f"{remapped:10.1f} m")
+    bars.note("n = 100: its excess over the optimum", f"{remapped / channel.loss - 1:10.2%}")
+
+
+def reach(bars: Bars) -> None:
+    for name, shape, gap in (
+        ("225", "15, 15", 1e-3),
+        ("400", "20, 20", 1e-2),
+        ("400", "20, 20", 1e-3),
+        ("1000", "32, 32, keep=1000", 2.5e-2),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD.format(shape=shape, gap=gap)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        spent = json.loads(done.stdout)
+        bars.at_most(f"n = {name}: certified gap", spent["gap"], gap, "")
+        bars.note(
+            f"n = {name}: CPU and peak memory",
+            f"{spent['cpu']:10.1f} s, {spent['peak_mb']:.0f} MB",
+        )
+
+
+def others(bars: Bars) -> None:
+    places, prior = peaked(10, 10)
+    d = distances(places)
+    spent = cpu_seconds(lambda: solve_opt_priv(prior, d, d, 1000.0), repeats=1)
+    bars.note("OptPriv, n = 100", f"{spent:10.2f} s")
+    big = distances(peaked(32, 32, keep=1000)[0])
+    spent = cpu_seconds(lambda: greedy_spanner(big, 1.05), repeats=1)
+    bars.note("greedy 1.05-spanner, n = 1000", f"{spent:10.2f} s")
+    raster = Raster(60, 80, (500.0, 500.0))
+    centres, rng = raster.centres(), np.random.default_rng(0)
+    apart = distances(centres)
+    joint = rng.gamma(0.5, size=apart.shape) * np.exp(-LEVEL * apart)
+    ours = cpu_seconds(lambda: euclidean_argmin(joint, centres, centres), repeats=2)
+    dense = cpu_seconds(lambda: (joint @ apart).argmin(axis=1), repeats=1)
+    faster = f"{dense / ours:.1f} times faster than the dense product"
+    bars.note("Bayesian remap of 4,800 cells", f"{ours:10.2f} s, {faster}")
+
+
+def main() -> list[str]:
+    optimal_channel(*peaked(4, 4), EPSILON)  # compile or load
+    bars = Bars("optimal channels (CPU time, one core)")
+    same_optimum(bars)
+    fifty(bars)
+    hundred(bars)
+    others(bars)
+    reach(bars)
+    return bars.failed
+
+
+if __name__ == "__main__":
+    main()

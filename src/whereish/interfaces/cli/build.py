@@ -1,0 +1,108 @@
+"""``whereish build``: build a mechanism and save it with its certificate."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from whereish.errors import InvalidInput
+from whereish.interfaces.cli.parameters import EPSILON, describe
+from whereish.units import Epsilon
+
+if TYPE_CHECKING:
+    from whereish.solvers.lp_result import Progress
+
+__all__ = ["command"]
+
+
+@click.group("build")
+def command() -> None:
+    """Build a mechanism and save it with its certificate."""
+
+
+@command.command("optimal")
+@click.option(
+    "--sites",
+    "source",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="CSV of the places: lon, lat (degrees) or x, y (metres); a column prior if known.",
+)
+@click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as '1.07/km'.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The .npz.")
+@click.option(
+    "--loss", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True
+)
+@click.option(
+    "--gap", type=float, default=1e-4, show_default=True, help="Certified relative gap to stop at."
+)
+@click.option(
+    "--dilation",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Above 1: the spanner approximation with this factor.",
+)
+@click.option("--time-limit", type=float, help="Seconds; the best channel by then is saved.")
+@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+def optimal(
+    source: Path,
+    epsilon: Epsilon,
+    output: Path,
+    loss: str,
+    gap: float,
+    dilation: float,
+    time_limit: float | None,
+    overwrite: bool,
+) -> None:
+    """Build the channel of least expected loss that keeps epsilon on the sites."""
+    from whereish.interfaces.cli.site_files import read_sites
+    from whereish.mechanisms.optimal import optimal_channel
+
+    if output.exists() and not overwrite:
+        raise InvalidInput(f"the output {output.name} exists; add --overwrite to replace it")
+    sites, prior = read_sites(source)
+    with live_bounds() as show:
+        channel = optimal_channel(
+            sites,
+            prior,
+            epsilon,
+            loss=loss,
+            gap=gap,
+            dilation=dilation,
+            time_limit=time_limit,
+            progress=show,
+        )
+    channel.save(output)
+    unit = "m" if loss == "euclidean" else "m²"
+    click.echo(
+        f"{output.name}: {len(channel.secrets)} places, {len(channel.reports)} reports,"
+        f" expected loss {channel.loss:.6g} {unit}, bound {channel.lower_bound:.6g} {unit},"
+        f" gap {channel.gap:.2g} ({channel.status})"
+    )
+    click.echo(describe(channel.guarantee), err=True)
+
+
+@contextlib.contextmanager
+def live_bounds() -> Iterator[Callable[[Progress], None]]:
+    """A line with upper bound, lower bound and gap that follows the solve, on a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    with console.status("solving") as status:
+
+        def show(progress: Progress) -> None:
+            status.update(
+                f"{progress.stage}: upper {progress.upper:.6g}, lower {progress.lower:.6g},"
+                f" gap {progress.gap:.2e}, {progress.seconds:.0f} s"
+            )
+
+        yield show

@@ -1,0 +1,182 @@
+"""``whereish compare``: the finite mechanisms on one prior, side by side."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from whereish.errors import InvalidInput, MissingExtra
+from whereish.interfaces.cli.parameters import EPSILON
+from whereish.units import Epsilon, Length
+
+if TYPE_CHECKING:
+    from whereish.mechanisms.channel import Channel
+    from whereish.space.points import FloatArray
+    from whereish.space.sites import Sites
+
+__all__ = ["command"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One mechanism's figures."""
+
+    mechanism: str
+    keeps_epsilon: bool
+    quality_loss_m: float
+    adversary_error_m: float
+    identification: float
+
+
+@click.command("compare")
+@click.option(
+    "--sites",
+    "source",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="CSV of the places: lon, lat (degrees) or x, y (metres); a column prior if known.",
+)
+@click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as '1.07/km'.")
+@click.option("--gap", type=float, default=1e-3, show_default=True, help="For the optimum.")
+@click.option("--zone", help="Side of the square zones for cloaking, as '2 km'; x, y sites only.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Also draw the figures, as .png.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    source: Path,
+    epsilon: Epsilon,
+    gap: float,
+    zone: str | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare quality loss and adversary error of the finite mechanisms.
+
+    OptPriv is solved for the optimum's loss; it maximises the adversary's error for a
+    known prior and keeps no epsilon.
+    """
+    from whereish.audit.adversary import adversary_error, identification
+    from whereish.audit.utility import quality_loss
+    from whereish.interfaces.cli.site_files import read_sites
+
+    sites, prior = read_sites(source)
+    lines = [
+        Line(
+            name,
+            private,
+            quality_loss(channel, prior),
+            adversary_error(channel, prior),
+            identification(channel, prior).after,
+        )
+        for name, private, channel in _mechanisms(sites, prior, epsilon, gap, zone)
+    ]
+    if as_json:
+        click.echo(json.dumps([asdict(line) for line in lines], indent=2))
+    else:
+        _print_table(lines)
+    if plot is not None:
+        _draw(lines, plot)
+
+
+def _mechanisms(
+    sites: Sites, prior: FloatArray | None, epsilon: Epsilon, gap: float, zone: str | None
+) -> list[tuple[str, bool, Channel]]:
+    from whereish.mechanisms.cloaking import identity_channel, uniform_channel
+    from whereish.mechanisms.exponential import exponential_channel
+    from whereish.mechanisms.opt_priv import opt_priv_channel
+    from whereish.mechanisms.optimal import optimal_channel
+    from whereish.mechanisms.remap import BayesianRemap
+
+    optimum = optimal_channel(sites, prior, epsilon, gap=gap)
+    exponential = exponential_channel(sites, epsilon)
+    game = opt_priv_channel(sites, prior, most_loss=optimum.loss)
+    laplace = _laplace(sites, epsilon)
+    return [
+        ("optimal", True, optimum),
+        ("exponential", True, exponential),
+        ("exponential, remapped", True, exponential >> BayesianRemap(prior)),
+        *(
+            [
+                ("planar Laplace", True, laplace),
+                ("planar Laplace, remapped", True, laplace >> BayesianRemap(prior)),
+            ]
+            if laplace is not None
+            else []
+        ),
+        *([] if zone is None else [("cloaking", False, _cloaking(sites, prior, zone))]),
+        ("OptPriv at the optimum's loss", False, game),
+        ("uniform", True, uniform_channel(sites)),
+        ("identity", False, identity_channel(sites)),
+    ]
+
+
+def _cloaking(sites: Sites, prior: FloatArray | None, zone: str) -> Channel:
+    import numpy as np
+
+    from whereish.mechanisms.cloaking import cloaking_channel
+    from whereish.space.plane import Plane
+
+    if not isinstance(sites.points.space, Plane):
+        raise InvalidInput("--zone needs sites with x and y in metres")
+    corner = np.floor(sites.coordinates / Length.positive(zone, name="zone").m)
+    _, label = np.unique(corner, axis=0, return_inverse=True)
+    return cloaking_channel(sites, label.ravel(), prior=prior)
+
+
+def _laplace(sites: Sites, epsilon: Epsilon) -> Channel | None:
+    """Planar Laplace where the sites are all cells of a grid; None elsewhere."""
+    import numpy as np
+
+    from whereish.mechanisms.laplace_channel import laplace_channel
+    from whereish.space.plane import Plane
+    from whereish.space.raster import Raster
+
+    plane = sites.points.space
+    x, y = (np.unique(column) for column in sites.coordinates.T)
+    if not isinstance(plane, Plane) or x.size * y.size != len(sites) or min(x.size, y.size) < 2:
+        return None
+    width, height = (float(np.ptp(axis)) / (axis.size - 1) for axis in (x, y))
+    even = all(np.allclose(np.diff(axis), np.ptp(axis) / (axis.size - 1)) for axis in (x, y))
+    if not even:
+        return None
+    origin = (float(x[0]) - width / 2, float(y[0]) - height / 2)
+    raster = Raster(y.size, x.size, (width, height), origin, plane)
+    # The file's order of cells, which the prior follows.
+    return laplace_channel(raster, epsilon).restricted(raster.locate(sites.coordinates))
+
+
+def _print_table(lines: list[Line]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("mechanism", "keeps eps", "quality loss", "adversary error", "identified")
+    for line in lines:
+        table.add_row(
+            line.mechanism,
+            "yes" if line.keeps_epsilon else "no",
+            f"{line.quality_loss_m:.1f} m",
+            f"{line.adversary_error_m:.1f} m",
+            f"{line.identification:.1%}",
+        )
+    Console(width=100).print(table)
+
+
+def _draw(lines: list[Line], path: Path) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot") from None
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for line in lines:
+        marker = "o" if line.keeps_epsilon else "x"
+        axes.plot(line.quality_loss_m, line.adversary_error_m, marker, label=line.mechanism, ms=9)
+    axes.axline((0, 0), slope=1, color="0.8", zorder=0)
+    axes.set_xlabel("quality loss (m)")
+    axes.set_ylabel("adversary error (m)")
+    axes.legend(fontsize="small")
+    figure.savefig(path, dpi=150)
