@@ -48,6 +48,11 @@ def city(n: int) -> FloatArray:
     return 0.4 + 1.6 * np.clip(share, 0, 1)
 
 
+def districts(n: int) -> FloatArray:
+    """The city in 10 x 10 districts, each of one level: jumps everywhere."""
+    return np.kron(city(10), np.ones((n // 10, n // 10)))
+
+
 def hard_maps(n: int) -> dict[str, FloatArray]:
     """Levels per km that make plain weights negative."""
     x, y = centres(n)

@@ -11,6 +11,7 @@ from whereish.mechanisms.cloaking import cloaking_channel as cloaking_channel
 from whereish.mechanisms.cloaking import identity_channel as identity_channel
 from whereish.mechanisms.cloaking import uniform_channel as uniform_channel
 from whereish.mechanisms.cube_geometric import CubeGeometric as CubeGeometric
+from whereish.mechanisms.eikonal import EikonalMechanism as EikonalMechanism
 from whereish.mechanisms.exponential import exponential_channel as exponential_channel
 from whereish.mechanisms.geometric import TruncatedGeometric as TruncatedGeometric
 from whereish.mechanisms.geometric import TwoSidedGeometric as TwoSidedGeometric
@@ -23,10 +24,10 @@ from whereish.mechanisms.optimal import OptimalChannel as OptimalChannel
 from whereish.mechanisms.optimal import optimal_channel as optimal_channel
 from whereish.mechanisms.planar_laplace import PlanarLaplace as PlanarLaplace
 from whereish.mechanisms.planar_laplace import corrected_epsilon as corrected_epsilon
+from whereish.mechanisms.predictive import PredictiveMechanism as PredictiveMechanism
 from whereish.mechanisms.remap import BayesianRemap as BayesianRemap
 from whereish.mechanisms.remap import bayesian_remap as bayesian_remap
 from whereish.mechanisms.remap import nearest_remap as nearest_remap
-from whereish.mechanisms.predictive import PredictiveMechanism as PredictiveMechanism
 from whereish.mechanisms.trace_budget import FixedRate as FixedRate
 from whereish.mechanisms.trace_budget import FixedUtility as FixedUtility
 from whereish.privacy import Basis as Basis
@@ -38,6 +39,7 @@ from whereish.privacy import GreatCircle as GreatCircle
 from whereish.privacy import Guarantee as Guarantee
 from whereish.privacy import Manhattan as Manhattan
 from whereish.privacy import Metric as Metric
+from whereish.privacy import PrivacyMap as PrivacyMap
 from whereish.privacy import Records as Records
 from whereish.privacy import TupleMax as TupleMax
 from whereish.privacy import TupleSum as TupleSum

@@ -102,9 +102,10 @@ class EikonalMechanism(Composable):
             8, 16 or 32 directions; by default 16 on cells and 32 on continuous places.  More
             make the discrete metric rounder and the build slower.
         frame
-            Cells without users around the map.  By default a frame in which eps rises is
-            tried, since it usually leaves all weights nonnegative and then is quick; where
-            some are negative all the same, no frame is used and the map is lowered there.
+            Cells without users around the map, in which eps rises, so that reports near its
+            edge spread outwards.  By default as many as that takes.  With 0 the reports stay
+            inside, at a somewhat smaller squared error, but weight piles up in the outermost
+            cells and the build takes longer, since the map must be lowered along the edge.
         divide_stencil
             Divide the map by the stencil factor (1.0275 or 1.0131 on square cells), so that
             the promise of "cells" holds in the continuous metric too (proven for constant

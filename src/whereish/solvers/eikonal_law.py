@@ -29,13 +29,9 @@ from whereish.solvers.lowering import (
     CertifiedLaw,
     certify,
     edge_factors,
-    metric_in_use,
-    residual_allowed,
     worst_edge,
 )
-from whereish.solvers.preconditioner import approximate_inverse_factor
 from whereish.solvers.stencil import edge_integrals, stencil_factor
-from whereish.solvers.weights import closed_form_weights, plain_weights
 
 __all__ = [
     "BuiltLaw",
@@ -111,32 +107,20 @@ def law_on_cells(
     ----------
     eps : (rows, cols) levels at the centres.
     cell : height and width of a cell.
-    frame : cells of frame; None takes one if that leaves all plain weights nonnegative
-        (quick), and otherwise none, lowering the map where it must be.
+    frame : cells of frame; None takes as many as the border needs, or none where the
+        framed grid would be too large.
     """
     check_resolution(eps, cell)
-    start = None
     if frame is None:
         frame = frame_width(eps, cell)
         rows, cols = eps.shape
         if (rows + 2 * frame) * (cols + 2 * frame) > LARGEST_MAP:
             frame = 0
-        if frame:
-            wide = framed(eps, cell, frame)
-            promised = edge_integrals(wide, cell, neighbours=neighbours)
-            start = plain_weights(
-                metric_in_use(promised).product,
-                approximate_inverse_factor(wide, cell),
-                closed_form_weights(wide, cell),
-                tolerance=residual_allowed(promised),
-            )
-            if start.min() < 0:
-                frame, start = 0, None
     wide = framed(eps, cell, frame)
     promised = edge_integrals(wide, cell, neighbours=neighbours)
     secrets = np.zeros(wide.size, np.bool_)
     secrets[inner_cells(eps.shape, frame)] = True
-    law = certify(wide, cell, promised, secrets.reshape(wide.shape), start=start, progress=progress)
+    law = certify(wide, cell, promised, secrets.reshape(wide.shape), progress=progress)
     return BuiltLaw(law, eps, frame, promised)
 
 

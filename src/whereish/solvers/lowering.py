@@ -121,7 +121,6 @@ def certify(
     promised: Floats,
     secrets: NDArray[np.bool_],
     *,
-    start: Floats | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> CertifiedLaw:
     """Find a law that keeps every promised edge between secrets.
@@ -132,12 +131,11 @@ def certify(
     cell : height and width of a cell.
     promised : (rows, cols, half) edge prices, ``inf`` where there is no edge.
     secrets : (rows, cols) which cells can be secrets; edges elsewhere promise nothing.
-    start : a first guess of the weights (default: their closed form).
     progress : called with each round and its factor.
     """
     factor = approximate_inverse_factor(eps, cell)
     metric = metric_in_use(promised)
-    start = closed_form_weights(eps, cell) if start is None else start
+    start = closed_form_weights(eps, cell)
     tolerance = residual_allowed(promised)
     table = decay_table(metric.quantum)
     flat = np.flatnonzero(secrets.ravel())

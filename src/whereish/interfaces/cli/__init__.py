@@ -22,6 +22,7 @@ COMMANDS = {
     "audit": "whereish.interfaces.cli.audit",
     "build": "whereish.interfaces.cli.build",
     "compare": "whereish.interfaces.cli.compare",
+    "plot": "whereish.interfaces.cli.plot",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
     "trace": "whereish.interfaces.cli.trace",
