@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
-from click.testing import CliRunner
 
 from whereish.errors import InvalidInput
-from whereish.interfaces.cli import cli
 from whereish.interfaces.cli.build_map import linear_formula
 
 GRID = "ncols 8\nnrows 8\nxllcorner 600000\nyllcorner 6800000\ncellsize 1000\n" + "\n".join(
@@ -23,19 +23,29 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("map")
     grid, out = folder / "density.asc", folder / "map.npz"
     grid.write_text(GRID)
-    done = CliRunner().invoke(cli, ["build", "map", str(grid), *PLANE, "-o", str(out)])
-    assert done.exit_code == 0, (done.output, done.exception)
+    done = run("build", "map", grid, *PLANE, "-o", out)
+    assert done.returncode == 0, done.stderr
     assert "8 x 8 cells, certified at 0.9" in done.stdout
     return out
 
 
-def run(*arguments: object):
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "whereish", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def refused(*arguments: object) -> bool:
+    done = run(*arguments)
+    return done.returncode == 2 and done.stderr.startswith("whereish: ")
 
 
 def test_reports_of_a_saved_map(saved):
     done = run("report", "--mechanism", saved, "--at", AT, "-n", 5)
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == 5
     for line in lines:
@@ -43,21 +53,19 @@ def test_reports_of_a_saved_map(saved):
         assert abs(lat - 48.3) < 0.5
         assert abs(lon - 1.7) < 0.5
     assert "5 * min over paths" in done.stderr
-    assert "48.3137" not in done.output
+    assert "48.3137" not in done.stdout + done.stderr
     told = json.loads(run("report", "--mechanism", saved, "--at", AT, "--json").stdout)
     assert told["guarantee"]["basis"] == "certified"
 
 
 def test_epsilon_and_mechanism_exclude_each_other(saved):
-    done = run("report", "--at", AT)
-    assert isinstance(done.exception, InvalidInput)
-    done = run("report", "--at", AT, "--epsilon", "1/km", "--mechanism", saved)
-    assert isinstance(done.exception, InvalidInput)
+    assert refused("report", "--at", AT)
+    assert refused("report", "--at", AT, "--epsilon", "1/km", "--mechanism", saved)
 
 
 def test_audit_of_a_saved_map(saved):
     done = run("audit", saved)
-    assert done.exit_code == 0
+    assert done.returncode == 0
     assert "kept: 8 x 8 cells" in done.stdout
     told = json.loads(run("audit", saved, "--json").stdout)
     assert told["factor"] <= 1.0
@@ -66,9 +74,9 @@ def test_audit_of_a_saved_map(saved):
 def test_plot(saved, tmp_path):
     picture = tmp_path / "map.png"
     done = run("plot", saved, "-o", picture)
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.stderr
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert isinstance(run("plot", saved, "-o", tmp_path / "map.pdf").exception, InvalidInput)
+    assert refused("plot", saved, "-o", tmp_path / "map.pdf")
 
 
 def test_zones(tmp_path):
@@ -81,10 +89,10 @@ def test_zones(tmp_path):
     path = tmp_path / "zones.geojson"
     path.write_text(json.dumps({"type": "FeatureCollection", "features": [zone]}))
     common = ["build", "map", path, *PLANE, "--cell", "3 km", "-o", tmp_path / "z.npz"]
-    assert isinstance(run(*common).exception, InvalidInput)
+    assert refused(*common)
     done = run(*common, "--default", "1/km")
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert isinstance(run(*common, "--default", "1/km").exception, InvalidInput)  # it exists
+    assert done.returncode == 0, done.stderr
+    assert refused(*common, "--default", "1/km")  # it exists
 
 
 def test_formulas():
@@ -97,5 +105,6 @@ def test_formulas():
 
 
 def test_a_plane_needs_its_region(tmp_path):
-    done = run("build", "map", tmp_path / "x.asc", "--crs", "EPSG:2154", "-o", tmp_path / "y.npz")
-    assert isinstance(done.exception, InvalidInput)
+    assert refused(
+        "build", "map", tmp_path / "x.asc", "--crs", "EPSG:2154", "-o", tmp_path / "y.npz"
+    )

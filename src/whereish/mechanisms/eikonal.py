@@ -103,7 +103,8 @@ class EikonalMechanism(Composable):
             make the discrete metric rounder and the build slower.
         frame
             Cells without users around the map, in which eps rises, so that reports near its
-            edge spread outwards.  By default as many as that takes.  With 0 the reports stay
+            edge spread outwards.  By default as many as that takes, or none where it would
+            take more than a quarter of the map's side.  With 0 the reports stay
             inside, at a somewhat smaller squared error, but weight piles up in the outermost
             cells and the build takes longer, since the map must be lowered along the edge.
         divide_stencil

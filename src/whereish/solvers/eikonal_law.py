@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,7 @@ class BuiltLaw:
     promised: Floats
     gradient_factor: float | None = None
 
-    @property
+    @cached_property
     def secrets(self) -> NDArray[np.int64]:
         """Flat indices of the map's cells in the framed grid, in the map's order."""
         return inner_cells(self.used.shape, self.frame)
@@ -107,14 +108,16 @@ def law_on_cells(
     ----------
     eps : (rows, cols) levels at the centres.
     cell : height and width of a cell.
-    frame : cells of frame; None takes as many as the border needs, or none where the
-        framed grid would be too large.
+    frame : cells of frame; None takes as many as the border needs, or none where that is
+        more than a quarter of the map's side or the framed grid would be too large.
     """
     check_resolution(eps, cell)
     if frame is None:
         frame = frame_width(eps, cell)
         rows, cols = eps.shape
-        if (rows + 2 * frame) * (cols + 2 * frame) > LARGEST_MAP:
+        # A map of few nats would drown in its frame, and most reports fall outside.
+        too_wide = frame > min(rows, cols) // 4
+        if too_wide or (rows + 2 * frame) * (cols + 2 * frame) > LARGEST_MAP:
             frame = 0
     wide = framed(eps, cell, frame)
     promised = edge_integrals(wide, cell, neighbours=neighbours)
