@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import os
 import pkgutil
+import signal
 import threading
 from importlib import import_module
 
@@ -44,6 +45,28 @@ def test_a_forked_child_has_its_own_key():
     told = np.frombuffer(os.read(read, 128), np.uint64)
     mine = np.concatenate([source.words(8), secure().words(8)])
     assert not np.intersect1d(told, mine).size
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_another_thread_draws_does_not_hang():
+    source, stop = SecureRandomness(), threading.Event()
+
+    def keep_drawing():
+        while not stop.is_set():
+            source.words(50_000)
+
+    thread = threading.Thread(target=keep_drawing)
+    thread.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                os._exit(0 if len(source.words(4)) == 4 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_threads_get_different_words():

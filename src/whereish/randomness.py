@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import weakref
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -20,9 +21,41 @@ from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput
 
-__all__ = ["Randomness", "SecureRandomness", "SeededRandomness", "secure"]
+__all__ = ["ForkSafeLock", "Randomness", "SecureRandomness", "SeededRandomness", "secure"]
 
+_LOCKS: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
 _KEY_LIFE = 2**36  # bytes drawn from one key, far below the 2^68 where CTR would repeat
+
+
+class ForkSafeLock:
+    """A lock that a forked child finds open.
+
+    Another thread may hold a lock at the moment of fork; the child does not have that
+    thread, so nobody would ever open it there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        _LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Forget whoever holds it."""
+        self._lock = threading.Lock()
+
+
+def _renew_locks() -> None:
+    for lock in _LOCKS:
+        lock.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 @runtime_checkable
@@ -63,7 +96,7 @@ class SecureRandomness:
     reproducible = False
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._process = -1
         self._keystream: _Keystream | None = None
 
@@ -105,13 +138,3 @@ def secure(rng: Randomness | None = None) -> Randomness:
             f" got {type(rng).__name__}"
         )
     return rng
-
-
-def _after_fork() -> None:
-    # A lock held by another thread at the moment of fork would never be released in the child.
-    _PROCESS_WIDE._lock = threading.Lock()
-    _PROCESS_WIDE._keystream = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -9,8 +9,9 @@ from whereish import audit
 from whereish.errors import InvalidInput
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.mechanisms.planar_laplace import PlanarLaplace
-from whereish.privacy import Euclidean, Finite
+from whereish.privacy import Euclidean, Finite, GreatCircle
 from whereish.space import Plane, Points, Sites
+from whereish.space.sphere import RADIUS_M
 from whereish.units import Epsilon
 
 EPS = 1 / 200
@@ -51,6 +52,27 @@ class TestExact:
             audit.exact(np.array([[1, 2], [2, 2]]), LINE[:2, :2])
         with pytest.raises(InvalidInput):
             audit.exact(np.empty((0, 0)), np.empty((0, 0)))
+
+    def test_equal_secrets_need_equal_rows_to_the_last_unit(self):
+        half = 2**61
+        rows = np.array([[half, half], [half + 1, half - 1]])
+        assert audit.exact(rows, np.zeros((2, 2))).factor == math.inf
+
+    def test_rows_that_miss_their_sum_widen_the_bound(self):
+        channel = geometric(5, 0.5)
+        channel[0] *= 1 - 8e-10
+        found = audit.exact(channel, math.log(2) * LINE)
+        assert found.factor > 1 + 1e-9
+        assert found.factor_lower <= 1
+
+    def test_distances_on_the_globe_are_accurate_enough_to_prove(self):
+        """Two rows exactly ln 2 apart, at a distance that the metric just does not allow."""
+        places = np.array([[2.0, 48.0], [2.0, 48.00001]])
+        channel = np.array([[2, 1], [1, 2]])
+        length = RADIUS_M * math.radians(1e-5)
+        for factor, verdict in ((1 - 1e-9, False), (1 + 1e-9, True)):
+            metric = math.log(2) / length * factor * GreatCircle()
+            assert audit.exact(channel, metric, sites=places).holds is verdict
 
     def test_integers_are_exact(self):
         big = 2**62
@@ -149,11 +171,10 @@ class TestSupport:
         mechanism = PlanarLaplace(Epsilon(EPS))
         assert mechanism.reaches(np.array([[12_000.0, 5_000.0]]), np.zeros((1, 2))).all()
 
-    def test_a_place_off_the_lattice_is_not_claimed(self):
-        """The witness must fail where the sampler cannot go: here, a wrong direction word."""
+    def test_a_place_off_the_lattice_is_excluded(self):
         mechanism = PlanarLaplace(Epsilon(EPS), resolution="100 m")
-        reports = np.array([[300.0, 400.0]])
-        assert mechanism.reaches(reports, np.zeros((1, 2))).all()
+        reports = np.array([[300.0, 400.0], [300.5, 400.0], [3.4, 7.77]])
+        assert mechanism.reaches(reports, np.zeros((3, 2))).tolist() == [True, False, False]
 
     def test_other_samplers_are_refused(self):
         with pytest.raises(InvalidInput, match="reaches"):

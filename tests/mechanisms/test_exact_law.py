@@ -8,7 +8,14 @@ import pytest
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.mechanisms.manhattan_laplace import Laplace1D, ManhattanLaplace
 from whereish.mechanisms.planar_laplace import PlanarLaplace
-from whereish.mechanisms.rounded import LazyUniform, direction, direction_ball, fraction
+from whereish.mechanisms.rounded import (
+    DECIDED,
+    UNDECIDED,
+    LazyUniform,
+    direction,
+    direction_ball,
+    fraction,
+)
 from whereish.privacy import GreatCircle
 from whereish.randomness import SecureRandomness, SeededRandomness
 from whereish.units import Epsilon
@@ -89,6 +96,38 @@ def test_doubles_and_balls_agree_on_every_cell(mechanism, secrets):
     fast = mechanism.cells(secrets, rng=SeededRandomness(5))
     balls = mechanism.cells(secrets, rng=SeededRandomness(5), balls_only=True)
     assert np.array_equal(fast, balls)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        PlanarLaplace(Epsilon(0.005)),
+        PlanarLaplace(Epsilon(0.5), resolution="1 cm"),
+        ManhattanLaplace(Epsilon(0.02)),
+        Laplace1D(Epsilon(0.02)),
+    ],
+    ids=str,
+)
+def test_a_report_on_a_border_is_never_decided_wrongly(mechanism):
+    """Secrets shifted so that the real report lies on a cell's border, to the last bit.
+
+    With error bounds of zero, a third of these draws would be decided wrongly.
+    """
+    from flint import ctx
+
+    count, per, axes = 1500, mechanism.words_per_draw, mechanism.space.dimension
+    words = SeededRandomness(11).words(count * per).reshape(count, per)
+    secrets = np.zeros((count, axes))
+    for row, secret in zip(words, secrets, strict=True):
+        with ctx.workprec(200):
+            at = mechanism._exact([LazyUniform(int(w)) for w in row], np.zeros(axes))[0]
+            secret[0] = -float((at - at.mid().floor()).mid()) * mechanism.resolution
+    cells, state = np.empty((count, axes), np.int64), np.empty(count, np.uint8)
+    mechanism._fast(words.ravel(), secrets, cells, state)
+    for i in np.flatnonzero(state == DECIDED):
+        uniforms = [LazyUniform(int(w)) for w in words[i]]
+        assert mechanism._decide(uniforms, secrets[i], SeededRandomness(1)) == cells[i].tolist()
+    assert (state == UNDECIDED).mean() > 0.9
 
 
 def test_few_draws_are_undecided():

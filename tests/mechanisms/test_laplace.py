@@ -118,6 +118,13 @@ def test_wrong_places_are_refused():
         ManhattanLaplace("0.01/m", plane=Plane.around(2.35, 48.85, "10 km"))
     with pytest.raises(InvalidInput, match="resolution"):
         PlanarLaplace("0.01/m", resolution="0 m")
+    for kind in (PlanarLaplace, ManhattanLaplace, Laplace1D):
+        with pytest.raises(InvalidInput, match="at least"):
+            kind("1e-5/m", resolution="1e-12 mm")
+    plane = Plane.around(2.35, 48.85, "10 km")
+    with pytest.raises(InvalidInput, match="declared region"):
+        PlanarLaplace("0.01/m", plane=plane).report([[40_000.0, 0.0]])
+    assert len(PlanarLaplace("0.01/m", plane=plane).report([[9_000.0, 0.0]])) == 1
 
 
 def test_the_equator_has_noise_in_both_directions():
@@ -171,5 +178,8 @@ class TestCorrectedEpsilon:
     def test_too_few_digits_are_refused_with_the_cure(self):
         with pytest.raises(InvalidInput, match="larger grid unit"):
             corrected_epsilon("0.01/m", unit="1 m", r_max="100 km", digits=5)
+        with pytest.raises(InvalidInput, match="larger grid unit"):
+            corrected_epsilon("10/m", unit="0.01 mm", r_max="100 km", digits=7)
+        assert corrected_epsilon("10/m", unit="1 km", r_max="100 km", digits=16).per_m < 10
         with pytest.raises(InvalidInput, match="digits"):
             corrected_epsilon("0.01/m", unit="1 m", r_max="100 km", digits=0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from whereish import audit
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, SpaceMismatch
 from whereish.mechanisms.base import Remapped
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.mechanisms.planar_laplace import PlanarLaplace
@@ -57,6 +57,13 @@ def test_the_guarantee_is_the_mechanisms_own():
     assert isinstance(truncated >> (lambda reports: reports), Remapped)
     with pytest.raises(InvalidInput, match="Box or Sites"):
         mechanism.truncated([0, 0, 1, 1])
+
+
+def test_regions_of_another_space_are_refused():
+    with pytest.raises(InvalidInput, match="latitudes"):
+        GlobeLaplace("1/km").truncated(Box(-10, 80, 10, 95))
+    with pytest.raises(SpaceMismatch):
+        GlobeLaplace("1/km").truncated(Sites(Points([[0, 0]], Plane())))
 
 
 def test_sites_and_globe_boxes():

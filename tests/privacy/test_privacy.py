@@ -94,11 +94,33 @@ def test_json_round_trip(metric):
 
 
 def test_json_garbage_is_refused():
-    for bad in ({}, {"kind": "nonsense"}, {"kind": "scaled"}):
+    base = {"kind": "euclidean"}
+    for bad in (
+        {},
+        {"kind": "nonsense"},
+        {"kind": "scaled"},
+        {"kind": "scaled", "factor": "abc", "base": base},
+        {"kind": "sum", "parts": []},
+        {"kind": "tuple-max", "size": 2.7, "base": base},
+        {"kind": "finite", "distances": [[0, 1], [1]]},
+    ):
         with pytest.raises(InvalidInput):
             Metric.from_json(bad)
-    with pytest.raises(InvalidInput):
-        Guarantee.from_json({"basis": "theorem"})
+    for bad in (
+        {"basis": "theorem"},
+        {"metric": base, "basis": "theorem", "source": None, "numerics": "exact"},
+        {"metric": base, "basis": "hope", "source": "", "numerics": "exact"},
+    ):
+        with pytest.raises(InvalidInput):
+            Guarantee.from_json(bad)
+
+
+@given(st.floats(1e-9, 1e3))
+def test_the_order_is_exact_to_the_last_bit(factor):
+    d, more = Euclidean(), math.nextafter(factor, math.inf)
+    assert factor * d <= factor * d
+    assert factor * d <= more * d
+    assert not more * d <= factor * d
 
 
 def test_tuples():

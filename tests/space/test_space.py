@@ -85,6 +85,11 @@ def test_great_circle_closed_forms():
         RADIUS_M * math.radians(0.002), rel=1e-9
     )
     assert great_circle_m(np.array([5, 5]), np.array([5, 5])) == 0
+    tiny = great_circle_m(np.array([179.99999, 0]), np.array([-179.99999, 0]))
+    assert tiny == pytest.approx(RADIUS_M * math.radians(2e-5), rel=1e-9)
+    north = great_circle_m(np.array([7, 48]), np.array([7, 48 + 2**-30]))
+    assert north == pytest.approx(RADIUS_M * math.radians(2**-30), rel=1e-14)
+    assert great_circle_m(np.array([370, 1]), np.array([10, 1])) == pytest.approx(0, abs=1e-6)
 
 
 def test_a_plane_charges_more_than_its_worst_stretch():
@@ -127,6 +132,52 @@ def test_planes_refuse_what_they_cannot_keep():
     assert "48.85412" not in str(caught.value)
     with pytest.raises(InvalidInput, match="GlobeLaplace"):
         Plane.around(0, 88, "10 km")
+
+
+@pytest.mark.parametrize(
+    ("crs", "box"),
+    [
+        ("EPSG:3857", Box(176, -20, 182.7, -15)),
+        ("EPSG:3857", Box(175, -20, 185, -15)),
+        ("EPSG:5070", Box(29.54, -37.65, 89.54, -36.65)),
+        ("+proj=igh +datum=WGS84 +units=m +type=crs", Box(-61, 10, -20, 30)),
+        ("+proj=healpix +datum=WGS84 +units=m +type=crs", Box(-100.2, 67.8, -11.2, 68.8)),
+    ],
+    ids=str,
+)
+def test_a_projection_with_an_edge_in_the_region_is_refused(crs, box):
+    with pytest.raises(InvalidInput, match="one piece"):
+        Plane.projected(crs, box)
+
+
+def test_a_plane_across_the_antimeridian_that_is_in_one_piece():
+    fiji = Plane.around(179.5, -17.5, "200 km")
+    a, b = (fiji.from_degrees([lon], [-17.5]).coordinates for lon in (179.999, -179.999))
+    assert np.hypot(*(a - b)[0]) == pytest.approx(212, abs=2)
+
+
+def test_a_plane_knows_its_scale_however_it_is_made():
+    box = Box(2, 48.5, 2.6, 49.1)
+    assert Plane("EPSG:3857", box).scale == Plane.projected("EPSG:3857", box).scale > 1.5
+    with pytest.raises(TypeError):
+        Plane("EPSG:3857", box, 1.0)
+    with pytest.raises(InvalidInput, match="both"):
+        Plane("EPSG:3857")
+
+
+def test_boxes_of_degrees_wrap():
+    box = Box(170, -10, 190, 10)
+    places = np.array([[175.0, 0], [-175, 0], [185, 0], [-160, 0], [-190, 0], [np.nan, 0]])
+    assert box.contains_degrees(places).tolist() == [True, True, True, False, True, False]
+
+
+def test_masks_and_complex_numbers_are_refused():
+    for bad in (np.ma.array([[1.0, 2.0]], mask=[[True, False]]), np.array([[1j, 2.0]])):
+        with pytest.raises(InvalidInput):
+            as_points(bad, Plane())
+    with pytest.raises(InvalidInput, match="numbers") as caught:
+        Plane.around(2.35, 48.85, "30 km").from_degrees(["2.33316x"], [48.8])
+    assert "2.33" not in str(caught.value)
 
 
 def test_boxes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
-from whereish.privacy.metric import Finite, Metric
+from whereish.privacy.metric import Finite, Metric, Scaled
 from whereish.solvers.ratios import largest_ratio
 from whereish.space.points import Points
 from whereish.space.sites import Sites
@@ -71,13 +72,14 @@ def exact(
     )
     check_rows(k)
     distances, error = distances_of(metric, len(k), sites)
-    found = largest_ratio(k, distances, distance_error=error)
+    found = largest_ratio(k, distances, distance_error=error, row_error=_row_error(k))
     return ExactAudit(found.upper, found.lower, found.triple)
 
 
 def distances_of(
     metric: Metric | ArrayLike, count: int, sites: Sites | Points | ArrayLike | None
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[NDArray[np.float64], float | NDArray[np.float64]]:
+    """Distances of all pairs, and the relative error to allow for them."""
     if not isinstance(metric, Metric):
         return np.asarray(metric, dtype=np.float64), 0.0
     if sites is None:
@@ -87,7 +89,20 @@ def distances_of(
             )
         return metric.matrix(np.arange(count)), 2.0**-52
     places = sites.coordinates if isinstance(sites, Sites | Points) else np.asarray(sites, float)
-    return metric.matrix(places), _METRIC_ERROR
+    distances = metric.matrix(places)
+    base = metric.base if isinstance(metric, Scaled) else metric
+    factor = metric.factor if isinstance(metric, Scaled) else 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        absolute = np.where(distances > 0, factor * base.absolute_error / distances, 0.0)
+    return distances, _METRIC_ERROR + absolute
+
+
+def _row_error(k: NDArray[Any]) -> float:
+    """How far the logarithms of two rows' sums are apart; integers sum exactly."""
+    if np.issubdtype(k.dtype, np.integer):
+        return 0.0
+    sums = [math.fsum(row) for row in k]
+    return (math.log(max(sums)) - math.log(min(sums))) * (1 + 1e-9)
 
 
 def check_rows(k: NDArray[Any]) -> None:

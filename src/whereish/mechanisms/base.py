@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from numpy.typing import ArrayLike
 
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, SpaceMismatch
 from whereish.privacy.guarantee import Guarantee
 from whereish.randomness import Randomness
 from whereish.space.box import Box
@@ -75,7 +75,7 @@ class Composable:
         This is post-processing, so the guarantee stands, at the corners too;
         drawing again until a report falls inside would break it.
         """
-        return Remapped(self, closest(region))
+        return Remapped(self, closest(region, self.space))
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,14 @@ class Remapped(Composable):
         return self.remap(self.mechanism.report(secrets, rng=rng))
 
 
-def closest(region: Box | Sites) -> Remap:
-    """The remap that moves each report to the closest place of `region`."""
+def closest(region: Box | Sites, space: Space | None = None) -> Remap:
+    """The remap that moves each report (of `space`) to the closest place of `region`."""
     if isinstance(region, Sites):
+        if space is not None and region.points.space != space:
+            raise SpaceMismatch(
+                f"the sites are in {region.points.space.description}, the reports in"
+                f" {space.description}; convert the sites first"
+            )
         return lambda reports: Points(
             region.coordinates[region.nearest(reports.coordinates)],
             reports.space,
@@ -113,6 +118,9 @@ def closest(region: Box | Sites) -> Remap:
             f"a region must be a Box or Sites; got {type(region).__name__}: a box is declared in"
             " the coordinates of the mechanism's space"
         )
+
+    if isinstance(space, Sphere) and not -90 <= region.y_low < region.y_high <= 90:
+        raise InvalidInput("a box on the globe must have latitudes within -90..90 degrees")
 
     def clamp(reports: Points) -> Points:
         on_sphere = isinstance(reports.space, Sphere)

@@ -30,7 +30,8 @@ from whereish.mechanisms.base import Composable
 from whereish.mechanisms.geometric import NUMERICS
 from whereish.mechanisms.thresholds import Thresholds, exp_minus_up, level, uniform_below
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.tuples import Records, rounded_up
+from whereish.privacy.metric import rounded_up
+from whereish.privacy.tuples import Records
 from whereish.randomness import Randomness, secure
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.values import IntArray

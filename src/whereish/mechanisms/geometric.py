@@ -34,8 +34,8 @@ from whereish.mechanisms.base import Composable
 from whereish.mechanisms.consumer import consumer_utility
 from whereish.mechanisms.thresholds import Thresholds, exp_minus_up, level, log_inverse_up
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Manhattan, Metric
-from whereish.privacy.tuples import ValueDistance, rounded_up
+from whereish.privacy.metric import Manhattan, Metric, rounded_up
+from whereish.privacy.tuples import ValueDistance
 from whereish.randomness import Randomness, secure
 from whereish.space.points import FloatArray, Points, checked_coordinates
 from whereish.space.values import IntArray, Multiples, Values, rational

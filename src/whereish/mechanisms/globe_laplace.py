@@ -96,7 +96,8 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
 
     @property
     def _rate(self) -> float:
-        return self.epsilon.per_m * RADIUS_M
+        """Eps R, rounded down so that it never promises less noise than eps."""
+        return math.nextafter(self.epsilon.per_m * RADIUS_M, 0.0)
 
     @property
     def mean_error(self) -> Length:

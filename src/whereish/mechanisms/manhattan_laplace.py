@@ -25,6 +25,7 @@ from whereish.mechanisms.rounded import (
     ROUNDING,
     LazyUniform,
     RoundedMechanism,
+    check_resolution,
     fraction,
     half,
     log_error,
@@ -53,6 +54,7 @@ class _AxisLaplace(RoundedMechanism, Calibrated):
     def __init__(self, epsilon: Epsilon | str, *, resolution: Length | str = "1 m") -> None:
         object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
         object.__setattr__(self, "lattice", Length.positive(resolution, name="resolution"))
+        check_resolution(1 / self.epsilon.per_m, self.lattice.m)
 
     @property
     def resolution(self) -> float:

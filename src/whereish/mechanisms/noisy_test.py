@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.rounded import _ARB, LazyUniform
+from whereish.mechanisms.rounded import ARB_LOCK, LazyUniform
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Euclidean, GreatCircle, Metric
 from whereish.randomness import Randomness, secure
@@ -115,7 +115,7 @@ class NoisyTest:
 
         uniform = LazyUniform(int(rng.words(1)[0]))
         while True:
-            with _ARB, ctx.workprec(uniform.bits + 128):
+            with ARB_LOCK, ctx.workprec(uniform.bits + 128):
                 negative, rest = uniform.split(1)
                 size = -rest.ball().log() / arb(self.level)
                 gap = distance_ball(self.space, secret, guess) - arb(self.threshold.m)

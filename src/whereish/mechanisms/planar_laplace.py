@@ -29,6 +29,7 @@ from whereish.mechanisms.rounded import (
     ROUNDING,
     LazyUniform,
     RoundedMechanism,
+    check_resolution,
     direction,
     direction_ball,
     fraction,
@@ -37,7 +38,7 @@ from whereish.mechanisms.rounded import (
     near_border,
 )
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Euclidean
+from whereish.privacy.metric import Euclidean, Geodesic
 from whereish.randomness import secure
 from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, checked_coordinates
@@ -85,6 +86,7 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
         object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
         object.__setattr__(self, "lattice", Length.positive(resolution, name="resolution"))
         object.__setattr__(self, "plane", Plane.metres() if plane is None else plane)
+        check_resolution(2 / self.level, self.resolution)
 
     @property
     def space(self) -> Plane:
@@ -110,6 +112,14 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
         if self.plane.scale != 1.0:
             source += f", scale factor {self.plane.scale:.6f} of {self.plane.crs} charged"
         return Guarantee(self.level * Euclidean(), Basis.THEOREM, source, NUMERICS)
+
+    @property
+    def geographic_guarantee(self) -> Guarantee:
+        """The same promise about degrees: ``eps * Geodesic()``, in true metres."""
+        if self.plane.crs is None:
+            raise InvalidInput("a plane without a coordinate system knows no degrees")
+        ours = self.guarantee
+        return Guarantee(self.epsilon * Geodesic(), ours.basis, ours.source, ours.numerics)
 
     @property
     def mean_error(self) -> Length:
@@ -154,7 +164,11 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
             uniforms = [LazyUniform(int(word)) for word in words[i]]
             cell = self._decide(uniforms, np.asarray(secrets[i], float), secure())
             hit[i] = cell is not None and bool((self.cell_of(reports[i])[0] == cell).all())
-        return np.asarray(hit)
+        on_lattice = (self._places(self.cell_of(reports)) == reports).all(axis=1)
+        return np.asarray(hit & on_lattice)
+
+    def _check_secrets(self, coordinates: FloatArray) -> None:
+        self.plane.check_region(coordinates)
 
     def _fast(
         self,
@@ -242,7 +256,8 @@ def corrected_epsilon(
     q = u / (reach * 10.0**-digits)
 
     def kept(candidate: float) -> float:
-        slack = 2 * math.exp(candidate * u) / q
+        exponent = candidate * u
+        slack = 2 * math.exp(exponent) / q if exponent < 700 else math.inf
         if slack >= 1:
             return math.inf
         return candidate + (math.log1p(slack) - math.log1p(-slack)) / u

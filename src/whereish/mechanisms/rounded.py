@@ -23,7 +23,6 @@ secret and of the report that is accepted later, so neither shows in the time.
 from __future__ import annotations
 
 import math
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable
 from whereish.privacy.guarantee import Guarantee
-from whereish.randomness import Randomness, secure
+from whereish.randomness import ForkSafeLock, Randomness, secure
 from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 
 if TYPE_CHECKING:
@@ -56,7 +55,9 @@ NUMERICS: Final = "exact: the cell of the real-number mechanism on a public latt
 _BLOCK = 8192
 _WORD = 64
 _LARGEST_CELL = 2.0**46
-_ARB = threading.Lock()  # the working precision of Arb is global
+_FINEST = 2.0**44
+ARB_LOCK = ForkSafeLock()
+"""Held while Arb works: its working precision is global."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,9 @@ class RoundedMechanism(Composable, ABC):
         REJECTED or UNDECIDED instead, where the attempt fails or more bits are needed.
         """
 
+    def _check_secrets(self, coordinates: FloatArray) -> None:
+        """Refuse secrets for which the promise would not hold."""
+
     def _canonical(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """One name for each cell (longitudes wrap; a pole is one cell)."""
         return cells
@@ -147,6 +151,7 @@ class RoundedMechanism(Composable, ABC):
         """The reports as lattice indices; `balls_only` decides every one of them in Arb."""
         source = secure(rng)
         coordinates = checked_coordinates(secrets, self.space)
+        self._check_secrets(coordinates)
         if coordinates.size and np.abs(coordinates).max() / self.resolution > _LARGEST_CELL:
             raise InvalidInput(
                 "coordinates must lie within 2^46 lattice steps of the origin: declare a coarser"
@@ -219,7 +224,7 @@ class RoundedMechanism(Composable, ABC):
         from flint import ctx
 
         while True:
-            with _ARB, ctx.workprec(max(u.bits for u in uniforms) + 128):
+            with ARB_LOCK, ctx.workprec(max(u.bits for u in uniforms) + 128):
                 report = self._exact(uniforms, secret)
                 if isinstance(report, list):
                     floors = [coordinate.floor().unique_fmpz() for coordinate in report]
@@ -228,6 +233,15 @@ class RoundedMechanism(Composable, ABC):
                 elif report == REJECTED:
                     return None
             uniforms = [u.extended(rng) for u in uniforms]
+
+
+def check_resolution(mean_error: float, step: float) -> None:
+    """Refuse a lattice so fine that a report's index would not fit into 64 bits."""
+    if not mean_error / step < _FINEST:
+        raise InvalidInput(
+            f"the resolution must be at least {mean_error / _FINEST:.3g} m at this epsilon;"
+            f" got {step:.3g} m"
+        )
 
 
 # Pieces that the kernels share.  Each returns a value; its error bound is stated.

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.rounded import _ARB, LazyUniform
+from whereish.mechanisms.rounded import ARB_LOCK, LazyUniform
 from whereish.mechanisms.thresholds import uniform_below
 from whereish.randomness import Randomness, secure
 from whereish.space.points import FloatArray
@@ -105,7 +105,7 @@ class ExponentialSelection:
         if gamma == 0:
             return True
         while True:
-            with _ARB, ctx.workprec(uniform.bits + 128):
+            with ARB_LOCK, ctx.workprec(uniform.bits + 128):
                 margin = -uniform.ball().log() - arb(fmpq(gamma.numerator, gamma.denominator))
                 if margin > 0:
                     return True

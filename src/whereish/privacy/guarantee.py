@@ -90,14 +90,20 @@ class Guarantee:
             return cls(
                 Metric.from_json(data["metric"]),
                 Basis[data["basis"].upper()],
-                str(data["source"]),
-                str(data["numerics"]),
+                _text(data["source"]),
+                _text(data["numerics"]),
             )
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput("this is not the description of a guarantee") from None
 
     def __str__(self) -> str:
         return f"{self.metric.description} ({self.basis.name.lower()}: {self.source})"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _joined(a: str, b: str) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +45,8 @@ class Metric(ABC):
     """A distance d(x, x') on secrets, vectorised over rows."""
 
     kind: ClassVar[str]
+    absolute_error: ClassVar[float] = 0.0
+    """How far a computed distance may be off, beyond a few units in the last place."""
     _kinds: ClassVar[dict[str, type[Metric]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -78,7 +81,7 @@ class Metric(ABC):
     def ratio_to(self, other: Metric) -> float:
         """The least c known with d <= c * other everywhere; infinity if none is."""
         if isinstance(other, Scaled):
-            return self.ratio_to(other.base) / other.factor
+            return _scaled_up(1.0, self.ratio_to(other.base), other.factor)
         return 1.0 if self == other else self._ratio_to(other)
 
     def _ratio_to(self, other: Metric) -> float:
@@ -97,7 +100,7 @@ class Metric(ABC):
         """The metric that :meth:`to_json` described."""
         try:
             return Metric._kinds[data["kind"]]._read(data)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             raise InvalidInput("this is not the description of a metric") from None
 
     @classmethod
@@ -157,6 +160,7 @@ class Geodesic(Metric):
     """True metres of degrees: the WGS84 geodesic distance."""
 
     kind = "geodesic"
+    absolute_error = 5e-8  # metres; GeographicLib claims 15 nanometres
     description = "true metres (WGS84 geodesic)"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
@@ -245,7 +249,9 @@ class Scaled(Metric):
 
     def ratio_to(self, other: Metric) -> float:
         """The base's ratio, scaled."""
-        return self.factor * self.base.ratio_to(other)
+        if isinstance(other, Scaled):
+            return _scaled_up(self.factor, self.base.ratio_to(other.base), other.factor)
+        return _scaled_up(self.factor, self.base.ratio_to(other), 1.0)
 
     def to_json(self) -> dict[str, Any]:
         """Factor and base."""
@@ -266,6 +272,8 @@ class Sum(Metric):
     @staticmethod
     def of(*metrics: Metric) -> Metric:
         """Add metrics, gathering multiples of one base."""
+        if not metrics:
+            raise InvalidInput("a sum of metrics must have at least one part")
         factors: dict[Metric, float] = {}
         for metric in metrics:
             for part in metric.parts if isinstance(metric, Sum) else (metric,):
@@ -302,8 +310,8 @@ class _OnTuples(Metric):
     size: int
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise InvalidInput(f"a tuple must have at least one entry; got {self.size}")
+        if not isinstance(self.size, int) or self.size < 1:
+            raise InvalidInput(f"a tuple must have a whole number >= 1 of entries; got {self.size}")
 
     def to_json(self) -> dict[str, Any]:
         """Base and size."""
@@ -311,7 +319,7 @@ class _OnTuples(Metric):
 
     @classmethod
     def _read(cls, data: dict[str, Any]) -> Metric:
-        return cls(Metric.from_json(data["base"]), int(data["size"]))
+        return cls(Metric.from_json(data["base"]), data["size"])
 
     def _constant(self, other: _OnTuples) -> float:
         return 1.0
@@ -353,6 +361,19 @@ class TupleMax(_OnTuples):
     def description(self) -> str:
         """Maximum over entries."""
         return f"maximum over {self.size} entries of {self.base.description}"
+
+
+def rounded_up(number: Fraction) -> float:
+    """The least double that is at least `number`: a ratio too small would promise too much."""
+    nearest = float(number)
+    return nearest if nearest >= number else math.nextafter(nearest, math.inf)
+
+
+def _scaled_up(factor: float, ratio: float, divisor: float) -> float:
+    """The least double that is at least factor * ratio / divisor."""
+    if math.isinf(ratio):
+        return math.inf
+    return rounded_up(Fraction(factor) * Fraction(ratio) / Fraction(divisor))
 
 
 # Dimension-free norm inequalities, and the sphere's argument from whereish.space.sphere.

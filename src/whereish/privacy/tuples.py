@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Euclidean, Metric, TupleMax, TupleSum
+from whereish.privacy.metric import Euclidean, Metric, TupleMax, TupleSum, rounded_up
 from whereish.space.box import Box
 from whereish.space.points import FloatArray
 from whereish.space.values import NULL, IntArray, Values, as_numbers
@@ -257,9 +257,3 @@ class DifferentPlaces(Metric):
 def maximum_of_places(size: int, metric: Metric | None = None) -> TupleMax:
     """d_inf on tuples of `size` places: the largest distance of two corresponding places."""
     return TupleMax(Euclidean() if metric is None else metric, size)
-
-
-def rounded_up(number: Fraction) -> float:
-    """The least double that is at least `number`."""
-    nearest = float(number)
-    return nearest if nearest >= number else math.nextafter(nearest, math.inf)

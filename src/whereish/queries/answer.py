@@ -19,8 +19,8 @@ from whereish.mechanisms.geometric import NUMERICS, TruncatedGeometric
 from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.mechanisms.thresholds import level
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Metric, Scaled, TupleSum
-from whereish.privacy.tuples import DifferentPlaces, Records, rounded_up
+from whereish.privacy.metric import Metric, Scaled, TupleSum, rounded_up
+from whereish.privacy.tuples import DifferentPlaces, Records
 from whereish.queries.base import RecordQuery
 from whereish.queries.centroid import LATTICE_M, Centroid, lattice_cells, size_of
 from whereish.queries.sensitivity import Sensitivity

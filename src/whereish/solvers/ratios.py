@@ -41,7 +41,8 @@ def largest_ratio(
     matrix: Weights,
     distances: NDArray[np.float64],
     *,
-    distance_error: float = 0.0,
+    distance_error: float | NDArray[np.float64] = 0.0,
+    row_error: float = 0.0,
 ) -> LargestRatio:
     """Enclose the least t such that `matrix` keeps t * distances.
 
@@ -52,6 +53,8 @@ def largest_ratio(
         but must have one common sum for the answer to speak of probabilities.
     distances
         Nonnegative, infinity allowed, taken as exact up to the relative `distance_error`.
+    row_error
+        How far the logarithms of two rows' sums may be apart.
     """
     k, d = np.asarray(matrix), np.asarray(distances, dtype=np.float64)
     if k.ndim != 2 or d.shape != (len(k), len(k)):
@@ -72,14 +75,23 @@ def largest_ratio(
     slack = 2 * _LOG_ERROR * (1 + float(np.abs(logs).max(initial=0.0)))
     differences, columns = pairwise_differences(np.ascontiguousarray(logs), d)
     apart = (d > 0) & np.isfinite(d)
-    if (differences[(d == 0)] > slack).any():
-        x, y = (int(i) for i in np.argwhere((d == 0) & (differences > slack))[0])
-        return LargestRatio(math.inf, math.inf, (x, y, int(columns[x, y])))
+    for x, y in np.argwhere((d == 0) & ~np.eye(len(k), dtype=bool)):
+        if (k[x] != k[y]).any():
+            z = int(np.argmax(k[x] != k[y]))
+            return LargestRatio(math.inf, math.inf, (int(x), int(y), z))
     if not apart.any():
         return LargestRatio(0.0, 0.0, None)
+    error = np.broadcast_to(np.asarray(distance_error, dtype=np.float64), d.shape)
     upper = np.zeros_like(d)
-    upper[apart] = (differences[apart] + slack) / (d[apart] * (1 - distance_error - 2.0**-50))
-    return _refined(k, d, upper, columns, distance_error)
+    room = np.maximum(1 - error[apart] - 2.0**-50, 0.0)
+    with np.errstate(divide="ignore"):
+        upper[apart] = (differences[apart] + slack) / (d[apart] * room)
+    found = _refined(k, d, upper, columns, error)
+    if row_error == 0.0:
+        return found
+    nearest = float((d[apart] * room).min())
+    widened = row_error / nearest if nearest > 0 else math.inf
+    return LargestRatio(max(found.lower - widened, 0.0), found.upper + widened, found.triple)
 
 
 def pair_leakage(matrix: Weights) -> NDArray[np.float64]:
@@ -142,7 +154,7 @@ def _refined(
     d: NDArray[np.float64],
     upper: NDArray[np.float64],
     columns: NDArray[np.int64],
-    distance_error: float,
+    distance_error: NDArray[np.float64],
 ) -> LargestRatio:
     """Enclose the best candidates in balls; the others keep the doubles' bound."""
     order = np.argsort(upper, axis=None)[::-1]
@@ -152,7 +164,7 @@ def _refined(
         if upper[x, y] <= lower or rank >= _MOST_CANDIDATES:
             bound = max(bound, float(upper[x, y]))
             break
-        low, high = _enclosed(k, d[x, y], x, y, int(columns[x, y]), distance_error)
+        low, high = _enclosed(k, d[x, y], x, y, int(columns[x, y]), float(distance_error[x, y]))
         # Another column may lie within the doubles' error of this one: keep the wider bound.
         tight = _sole_maximum(k, x, y, int(columns[x, y]))
         bound = max(bound, high if tight else float(upper[x, y]))

@@ -53,6 +53,19 @@ class Box:
         )
         return inside
 
+    def contains_degrees(self, coordinates: FloatArray) -> NDArray[np.bool_]:
+        """Which rows lie in the box, where longitudes 360 degrees apart are one.
+
+        A box from 170 to 190 holds -175.
+        """
+        wrapped = np.array(coordinates, dtype=np.float64)
+        turns = np.ceil((self.x_low - wrapped[:, 0]) / 360.0)
+        with np.errstate(invalid="ignore"):
+            moved = wrapped[:, 0] + 360.0 * turns
+        outside = ~((self.x_low <= wrapped[:, 0]) & (wrapped[:, 0] <= self.x_high))
+        wrapped[outside, 0] = moved[outside]
+        return self.contains(wrapped)
+
     def clamp(self, coordinates: FloatArray) -> FloatArray:
         """The closest point of the box to each row (Euclidean)."""
         return np.clip(coordinates, (self.x_low, self.y_low), (self.x_high, self.y_high))

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.space.box import Box
-from whereish.space.points import FloatArray, Points
+from whereish.space.points import FloatArray, Points, stacked_degrees
 from whereish.space.sphere import WGS84_A, WGS84_E2
 from whereish.units import Length
 
@@ -29,6 +29,7 @@ __all__ = ["Plane"]
 
 _WIDEST_REGION_DEGREES = 90.0
 _GRID = 48
+_WORST_SCALE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,24 @@ class Plane:
     region
         With a `crs`: where secrets may be, as a box of longitudes and latitudes.
         Declared, never inferred from data.
-    scale
-        The largest factor by which the projection stretches over the region.
 
-    Use :meth:`metres`, :meth:`projected` or :meth:`around`, which set the scale.
+    :meth:`metres`, :meth:`projected` and :meth:`around` say the same in words.
     """
 
     crs: str | None = None
     region: Box | None = None
-    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if (self.crs is None) != (self.region is None):
+            raise InvalidInput("a plane must have both a crs and a region, or neither")
+        _ = self.scale  # refuses what cannot be projected
+
+    @property
+    def scale(self) -> float:
+        """The largest factor by which the projection stretches over the region."""
+        if self.crs is None or self.region is None:
+            return 1.0
+        return _largest_scale(self.crs, self.region)
 
     @classmethod
     def metres(cls) -> Plane:
@@ -60,17 +70,8 @@ class Plane:
 
     @classmethod
     def projected(cls, crs: str, region: Box) -> Plane:
-        """A projected coordinate system over `region` (degrees), scale computed."""
-        from pyproj.exceptions import CRSError
-
-        try:
-            scale = _largest_scale(crs, region)
-        except CRSError:
-            raise InvalidInput(
-                f"crs must be a projected coordinate system in metres that PROJ knows, such as"
-                f" 'EPSG:2154'; got {crs!r}"
-            ) from None
-        return cls(crs, region, scale)
+        """A projected coordinate system over `region` (degrees)."""
+        return cls(crs, region)
 
     @classmethod
     def around(cls, lon: float, lat: float, radius: Length | str) -> Plane:
@@ -106,15 +107,8 @@ class Plane:
     def from_degrees(self, lon: ArrayLike, lat: ArrayLike) -> Points:
         """Project longitudes and latitudes; places outside the region are refused."""
         transformer = self._transformer()
-        assert self.region is not None
-        degrees = np.stack(np.broadcast_arrays(lon, lat), axis=-1).reshape(-1, 2).astype(float)
-        outside = int((~self.region.contains(degrees)).sum())
-        if outside:
-            raise InvalidInput(
-                f"places must lie in the declared region; {outside} of {len(degrees)} do not"
-                " (or are not finite): declare a larger region, or are latitude and longitude"
-                " swapped?"
-            )
+        degrees = stacked_degrees(lon, lat)
+        self._refuse_outside(degrees)
         x, y = transformer.transform(degrees[:, 0], degrees[:, 1], errcheck=True)
         return Points(np.column_stack([x, y]), self)
 
@@ -123,6 +117,28 @@ class Plane:
         x, y = points.coordinates[:, 0], points.coordinates[:, 1]
         lon, lat = self._transformer().transform(x, y, direction="INVERSE", errcheck=True)
         return np.asarray(lon), np.asarray(lat)
+
+    def check_region(self, coordinates: FloatArray) -> None:
+        """Raise `InvalidInput` unless all rows lie in the declared region.
+
+        Beyond it the scale says nothing, so no secret may be there.
+        """
+        if self.crs is not None:
+            x, y = coordinates[:, 0], coordinates[:, 1]
+            degrees = _transformer(self.crs).transform(x, y, direction="INVERSE")
+            self._refuse_outside(np.column_stack(degrees), slack=1e-9)
+
+    def _refuse_outside(self, degrees: FloatArray, slack: float = 0.0) -> None:
+        assert self.region is not None
+        r = self.region
+        box = Box(r.x_low - slack, r.y_low - slack, r.x_high + slack, r.y_high + slack)
+        outside = int((~box.contains_degrees(degrees)).sum())
+        if outside:
+            raise InvalidInput(
+                f"places must lie in the declared region; {outside} of {len(degrees)} do not"
+                " (or are not finite): declare a larger region, or are latitude and longitude"
+                " swapped?"
+            )
 
     def _transformer(self) -> Transformer:
         if self.crs is None:
@@ -137,8 +153,15 @@ class Plane:
 def _transformer(crs: str) -> Transformer:
     """Degrees to plane.  A missing datum grid is an error, not a silent detour."""
     from pyproj import CRS, Transformer
+    from pyproj.exceptions import CRSError
 
-    target = CRS.from_user_input(crs)
+    try:
+        target = CRS.from_user_input(crs)
+    except CRSError:
+        raise InvalidInput(
+            "crs must be a projected coordinate system in metres that PROJ knows, such as"
+            f" 'EPSG:2154'; got {crs!r}"
+        ) from None
     units = {axis.unit_name for axis in target.axis_info}
     if not target.is_projected or not units <= {"metre", "meter"}:
         raise InvalidInput(
@@ -155,7 +178,9 @@ def _largest_scale(crs: str, region: Box) -> float:
 
     The geodesic between two places of the box may bulge towards a pole, at most
     to atan(tan φ / cos(width/2)); the box is widened by that.  The maximum over a grid
-    is then raised by four times what doubling the grid changed.
+    is then raised by four times what doubling the grid changed.  Derivatives do not see
+    a tear (a projection's edge inside the box), so neighbouring nodes must also stay
+    within the scale of each other.
     """
     if region.width > _WIDEST_REGION_DEGREES or max(-region.y_low, region.y_high) >= 89:
         raise InvalidInput(
@@ -169,17 +194,39 @@ def _largest_scale(crs: str, region: Box) -> float:
     )
     south, north = min(south, region.y_low) - 1e-3, max(north, region.y_high) + 1e-3
 
-    def largest(count: int) -> float:
-        lon, lat = np.meshgrid(
-            np.linspace(region.x_low, region.x_high, count), np.linspace(south, north, count)
+    def grid(count: int) -> tuple[FloatArray, FloatArray]:
+        columns, rows = (
+            np.linspace(region.x_low, region.x_high, count),
+            np.linspace(south, north, count),
         )
-        stretch = _stretch(crs, lon.ravel(), lat.ravel())
-        if not np.isfinite(stretch).all():
-            raise InvalidInput(f"the projection {crs!r} does not cover the declared region")
-        return float(stretch.max())
+        lon, lat = np.meshgrid(columns, rows)
+        return lon, lat
 
-    coarse, fine = largest(_GRID + 1), largest(2 * _GRID + 1)
-    return fine + 4 * abs(fine - coarse) + 1e-7
+    coarse, fine = (
+        float(_stretch(crs, *(axis.ravel() for axis in grid(count))).max())
+        for count in (_GRID + 1, 2 * _GRID + 1)
+    )
+    scale = fine + 4 * abs(fine - coarse) + 1e-7
+    if not scale <= _WORST_SCALE or _is_torn(crs, *grid(2 * _GRID + 1), scale):
+        raise InvalidInput(
+            f"the projection {crs!r} does not cover the declared region in one piece (it has an"
+            " edge there, or stretches it beyond use): declare a smaller region, choose another"
+            " projection, or use GlobeLaplace"
+        )
+    return scale
+
+
+def _is_torn(crs: str, lon: FloatArray, lat: FloatArray, scale: float) -> bool:
+    """Whether two neighbours of a grid are farther apart on the plane than `scale` allows."""
+    from pyproj import Geod
+
+    x, y = (np.asarray(axis) for axis in _transformer(crs).transform(lon, lat))
+    geod = Geod(ellps="WGS84")
+    for a, b in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
+        true = geod.inv(lon[a].ravel(), lat[a].ravel(), lon[b].ravel(), lat[b].ravel())[2]
+        if not (np.hypot(x[a] - x[b], y[a] - y[b]).ravel() <= scale * true).all():
+            return True
+    return False
 
 
 def _stretch(crs: str, lon: FloatArray, lat: FloatArray) -> FloatArray:

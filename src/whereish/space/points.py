@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput, SpaceMismatch
 
-__all__ = ["FloatArray", "Points", "Space", "as_points", "checked_coordinates"]
+__all__ = [
+    "FloatArray",
+    "Points",
+    "Space",
+    "as_points",
+    "checked_coordinates",
+    "plain_numbers",
+    "stacked_degrees",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -91,13 +99,7 @@ def checked_coordinates(places: Points | ArrayLike, space: Space) -> FloatArray:
                 " to_degrees(...) of the one space and from_degrees(...) of the other"
             )
         return places.coordinates
-    try:
-        array = np.ascontiguousarray(places, dtype=np.float64)
-    except (TypeError, ValueError):
-        # The original message quotes the value, which may be a coordinate.
-        raise InvalidInput(
-            f"points of {space.description} must be numbers; got something else"
-        ) from None
+    array = plain_numbers(places, f"points of {space.description}")
     if array.ndim == 1:
         array = array[:, None] if space.dimension == 1 else array[None, :]
     if array.ndim != 2 or array.shape[1] != space.dimension:
@@ -114,6 +116,26 @@ def checked_coordinates(places: Points | ArrayLike, space: Space) -> FloatArray:
         )
     space.check(array)
     return array
+
+
+def plain_numbers(values: ArrayLike, name: str) -> FloatArray:
+    """`values` as doubles; text, complex numbers and masked entries are refused unquoted."""
+    if np.ma.is_masked(values):
+        raise InvalidInput(f"{name} must have no masked entries: drop or fill those first")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        # The original message quotes the value, which may be a coordinate.
+        raise InvalidInput(f"{name} must be numbers; got something else") from None
+
+
+def stacked_degrees(lon: ArrayLike, lat: ArrayLike) -> FloatArray:
+    """(n, 2) degrees, longitude first."""
+    x, y = plain_numbers(lon, "longitudes"), plain_numbers(lat, "latitudes")
+    return np.stack(np.broadcast_arrays(x, y), axis=-1).reshape(-1, 2)
 
 
 def as_points(places: Points | ArrayLike, space: Space) -> Points:

@@ -12,6 +12,7 @@ second, at the price of at most 1% more noise.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +20,14 @@ from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.space.box import Box
-from whereish.space.points import FloatArray, Points
+from whereish.space.points import FloatArray, Points, stacked_degrees
 
 __all__ = ["RADIUS_M", "Sphere", "great_circle_m", "unit_vectors"]
 
 WGS84_A, WGS84_B = 6378137.0, 6356752.314245179
 WGS84_E2 = 1 - (WGS84_B / WGS84_A) ** 2
-RADIUS_M = WGS84_B**2 / WGS84_A
-"""Radius b²/a of the sphere below WGS84: 6,335,439 m."""
+RADIUS_M = math.nextafter(WGS84_B**2 / WGS84_A, 0.0)
+"""Radius b²/a of the sphere below WGS84, rounded down: 6,335,439 m."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Sphere:
 
     def from_degrees(self, lon: ArrayLike, lat: ArrayLike) -> Points:
         """Points at these longitudes and latitudes."""
-        return Points(np.stack(np.broadcast_arrays(lon, lat), axis=-1).reshape(-1, 2), self)
+        return Points(stacked_degrees(lon, lat), self)
 
     def to_degrees(self, points: Points) -> tuple[FloatArray, FloatArray]:
         """Longitudes and latitudes of points."""
@@ -111,10 +112,26 @@ def unit_vectors(coordinates: FloatArray) -> FloatArray:
 def great_circle_m(x: FloatArray, y: FloatArray) -> FloatArray:
     """Great-circle distance in metres on the sphere of radius b²/a.
 
-    The angle is 2 atan2(|u - v|, |u + v|), accurate for near and for antipodal
-    points alike.
+    For near points by haversines of differences of degrees, which are exact or nearly
+    so; for points more than a quarter turn apart by 2 atan2(|u - v|, |u + v|).  Both
+    keep a small relative error.
     """
+    x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
+    north = np.radians(x[..., 1] - y[..., 1])
+    east = np.radians(_longitude_difference(x[..., 0], y[..., 0]))
+    cosines = np.cos(np.radians(x[..., 1])) * np.cos(np.radians(y[..., 1]))
+    haversine = np.sin(north / 2) ** 2 + cosines * np.sin(east / 2) ** 2
+    near = 2 * np.arcsin(np.sqrt(np.minimum(haversine, 0.5)))
     u, v = unit_vectors(x), unit_vectors(y)
     apart, along = np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1)
-    angle: FloatArray = 2 * RADIUS_M * np.arctan2(apart, along)
-    return angle
+    far = 2 * np.arctan2(apart, along)
+    return np.asarray(RADIUS_M * np.where(haversine < 0.5, near, far))
+
+
+def _longitude_difference(a: FloatArray, b: FloatArray) -> FloatArray:
+    """a - b within half a turn; across the antimeridian by two small differences."""
+    # Only what lies beyond is wrapped: wrapping costs the small ones their last bits.
+    a, b = (np.where(np.abs(x) > 180.0, np.remainder(x + 180.0, 360.0) - 180.0, x) for x in (a, b))
+    direct = a - b
+    eastwards, westwards = (a - 180.0) - (b + 180.0), (a + 180.0) - (b - 180.0)
+    return np.where(direct > 180.0, eastwards, np.where(direct < -180.0, westwards, direct))

@@ -15,6 +15,7 @@ import click
 
 import whereish
 from whereish.errors import WhereishError
+from whereish.interfaces.cli.parameters import SafeParamType
 
 __all__ = ["COMMANDS", "cli", "main"]
 
@@ -51,6 +52,28 @@ def cli() -> None:
     """Say roughly where someone is, with a proof of how roughly."""
 
 
+def _sentence(error: click.ClickException) -> str:
+    """What went wrong, in one sentence that quotes no argument: it might be a place.
+
+    Our own option types word their messages so; click's are replaced.
+    """
+    own = isinstance(error, click.BadParameter) and isinstance(
+        getattr(error.param, "type", None), SafeParamType
+    )
+    if own or isinstance(error, click.MissingParameter):
+        return error.format_message()
+    where = getattr(getattr(error, "ctx", None), "command_path", "whereish")
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        what = f"the value of {error.param.opts[-1]} is not one that it takes"
+    elif isinstance(error, click.NoSuchOption):
+        what = "there is an option that it does not have"
+    elif where == "whereish":
+        what = f"the command must be one of {', '.join(sorted(COMMANDS))}"
+    else:
+        what = "there is an argument too many, or one is missing"
+    return f"{what}: see '{where} --help'"
+
+
 def main() -> None:
     """Run the command line, and turn errors into one sentence and an exit code."""
     try:
@@ -59,7 +82,7 @@ def main() -> None:
         click.echo(error.format_message())
         sys.exit(2)
     except click.ClickException as error:
-        click.echo(f"whereish: {error.format_message()}", err=True)
+        click.echo(f"whereish: {_sentence(error)}", err=True)
         sys.exit(2)
     except click.exceptions.Abort:
         click.echo("whereish: interrupted", err=True)

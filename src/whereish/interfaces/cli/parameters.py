@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType
 
-__all__ = ["BBOX", "EPSILON", "PLACES", "describe"]
+__all__ = ["BBOX", "EPSILON", "PLACES", "SafeParamType", "describe"]
 
 
-class EpsilonType(_ParamType):
+class SafeParamType(_ParamType):
+    """An option type whose messages never quote what was given, where that may be a place."""
+
+
+class EpsilonType(SafeParamType):
     """A privacy level with its unit."""
 
     name = "level/length"
@@ -37,7 +41,7 @@ class EpsilonType(_ParamType):
             self.fail(str(error), param, ctx)
 
 
-class PlacesType(_ParamType):
+class PlacesType(SafeParamType):
     """Places as LAT,LON; "-" reads one per line from standard input."""
 
     name = "lat,lon"
@@ -66,7 +70,7 @@ class PlacesType(_ParamType):
         return [lon, lat]
 
 
-class BoxType(_ParamType):
+class BoxType(SafeParamType):
     """A declared box of degrees."""
 
     name = "west,south,east,north"
