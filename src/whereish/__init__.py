@@ -55,6 +55,7 @@ _HOMES = {
     "TupleSum": "privacy",
     "TwoSidedGeometric": "mechanisms.geometric",
     "Values": "space",
+    "Visits": "publish.priors",
     "WhereishError": "errors",
     "adversary_error": "audit.adversary",
     "answer": "queries",

@@ -45,6 +45,7 @@ from whereish.privacy import TupleMax as TupleMax
 from whereish.privacy import TupleSum as TupleSum
 from whereish.publish.commuters import synthetic_commuters as synthetic_commuters
 from whereish.publish.hierarchy import PlaceLevel as PlaceLevel
+from whereish.publish.priors import Visits as Visits
 from whereish.publish.profiles import NaiveProfiles as NaiveProfiles
 from whereish.publish.profiles import PriLocation as PriLocation
 from whereish.publish.profiles import Profiles as Profiles

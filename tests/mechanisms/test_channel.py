@@ -68,6 +68,27 @@ def test_restriction_keeps_the_promise(channel):
     some.verify()
 
 
+@pytest.mark.parametrize(
+    "places",
+    [
+        wh.Points(np.array([[2.30, 48.84], [2.31, 48.85], [2.34, 48.88]]), wh.Sphere()),
+        wh.Points(
+            np.array([[652000.0, 6862000.0], [653000, 6862000], [652500, 6864000]]),
+            wh.Plane.projected("EPSG:2154", wh.Box(2.2, 48.8, 2.5, 48.9)),
+        ),
+        wh.Points(np.array([[0.0], [500.0], [1700.0]]), wh.Line()),
+    ],
+    ids=["globe", "projected plane", "line"],
+)
+def test_every_space_survives_a_file(places, tmp_path):
+    channel = wh.optimal_channel(places, None, EPSILON)
+    channel.save(tmp_path / "mechanism.npz")
+    again = wh.Channel.load(tmp_path / "mechanism.npz")
+    assert again.space == places.space
+    assert again.guarantee.metric == channel.guarantee.metric
+    assert again.details["loss"] == channel.loss
+
+
 def test_a_changed_file_is_refused(tmp_path):
     channel = BUILDERS["exponential"]()
     path = tmp_path / "mechanism.npz"
@@ -154,6 +175,19 @@ def test_laplace_matches_its_sampler(rng):
 def test_laplace_at_extremes(level, shape):
     channel = wh.laplace_channel(wh.Raster(*shape, (658.0, 712.0)), level)
     channel.verify()
+
+
+def test_laplace_from_other_places_than_cells():
+    by_table = wh.laplace_channel(RASTER, EPSILON)
+    one_by_one = wh.laplace_channel(RASTER, EPSILON, secrets=RASTER.sites())
+    np.testing.assert_allclose(one_by_one.matrix, by_table.matrix, atol=1e-10)
+    places = wh.Points(np.random.default_rng(6).uniform(0, 3000, (12, 2)), wh.Plane())
+    scattered = wh.laplace_channel(RASTER, EPSILON, secrets=places) >> wh.nearest_remap(places)
+    scattered.verify()
+    assert len(scattered.reports) <= 12
+    sphere = wh.Points(np.array([[2.3, 48.8]]), wh.Sphere())
+    with pytest.raises(InvalidInput, match="raster's plane"):
+        wh.laplace_channel(RASTER, EPSILON, secrets=sphere)
 
 
 def test_cloaking_hides_within_zones_and_nothing_across():

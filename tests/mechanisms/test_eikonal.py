@@ -12,6 +12,7 @@ from whereish.mechanisms.map_metric import MapGeodesic
 from whereish.privacy.guarantee import Basis
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.randomness import SeededRandomness
+from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import Points
@@ -218,8 +219,10 @@ def test_one_cell_is_always_reported(rng):
 
 
 def test_a_plane_that_stretches_gets_a_smaller_level():
+    mercator = Plane.projected("EPSG:3857", Box(2.2, 48.8, 2.5, 48.95))
+    assert mercator.scale > 1.5
     flat = PrivacyMap(np.full((6, 6), 2e-3), "500 m")
-    stretched = PrivacyMap(np.full((6, 6), 2e-3), "500 m", plane=Plane(scale=1.25))
+    stretched = PrivacyMap(np.full((6, 6), 2e-3), "500 m", plane=mercator)
     plain, wide = EikonalMechanism.build(flat, frame=0), EikonalMechanism.build(stretched, frame=0)
     assert wide.mse() > 1.2 * plain.mse()
 

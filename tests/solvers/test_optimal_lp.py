@@ -2,9 +2,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from instances import distances, peaked
 from whereish.errors import InvalidInput
+from whereish.solvers.first_order import near_pairs
 from whereish.solvers.large_scale import solve_large
 from whereish.solvers.lp_result import ChannelProgramme, Clock
 from whereish.solvers.optimal_lp import solve_optimal
@@ -107,6 +110,14 @@ def test_rough_solver_is_private_and_its_bounds_enclose_the_optimum():
     assert rough.lower <= exact.lower * (1 + 1e-6)
     assert exact.upper <= rough.upper * (1 + 1e-6)
     assert rough.gap < 0.02
+
+
+def test_clusters_are_joined_by_rows():
+    rng = np.random.default_rng(8)
+    places = np.concatenate([rng.normal(c, 10, (50, 2)) for c in ([0, 0], [5000, 0], [0, 9000])])
+    pairs = near_pairs(distances(places), 10)
+    graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(150, 150))
+    assert connected_components(graph, directed=False)[0] == 1
 
 
 def test_time_limit_returns_an_honest_gap():

@@ -1,5 +1,15 @@
 """Measuring mechanisms: does one keep the metric that it promises."""
 
+from whereish.audit.adversary import (
+    BayesAttack,
+    Identification,
+    adversary_error,
+    best_attack,
+    identification,
+    posterior,
+    posterior_after,
+    uncertainty_area,
+)
 from whereish.audit.characterisations import (
     Attack,
     hiding_attack,
@@ -12,21 +22,32 @@ from whereish.audit.density import DensityAudit, density
 from whereish.audit.exact import ExactAudit, exact
 from whereish.audit.statistical import StatisticalAudit, statistical
 from whereish.audit.support import SupportAudit, TextbookPlanarLaplace, support
+from whereish.audit.utility import error_per_place, quality_loss
 
 __all__ = [
     "Attack",
+    "BayesAttack",
     "DensityAudit",
     "ExactAudit",
+    "Identification",
     "StatisticalAudit",
     "SupportAudit",
     "TextbookPlanarLaplace",
+    "adversary_error",
+    "best_attack",
     "density",
+    "error_per_place",
     "exact",
     "hiding_attack",
+    "identification",
     "informed_attack",
+    "posterior",
+    "posterior_after",
+    "quality_loss",
     "sampled_attacks",
     "statistical",
     "support",
+    "uncertainty_area",
     "worst_hiding_attack",
     "worst_informed_attack",
 ]

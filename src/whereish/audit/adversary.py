@@ -22,7 +22,7 @@ from whereish.mechanisms.finite import Loss, as_prior, loss_matrix
 from whereish.space.points import FloatArray
 
 __all__ = [
-    "Attack",
+    "BayesAttack",
     "Identification",
     "adversary_error",
     "best_attack",
@@ -34,7 +34,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Attack:
+class BayesAttack:
     """The adversary's optimal remap H and what it achieves.
 
     Attributes
@@ -66,7 +66,7 @@ def best_attack(
     channel: HasChannel | ArrayLike,
     prior: ArrayLike | None,
     distances: Loss = "euclidean",
-) -> Attack:
+) -> BayesAttack:
     """The guess of least posterior expected distance for each report.
 
     `distances` is d_A: a matrix of secrets by guesses, or a loss by name for a `Channel`,
@@ -82,7 +82,7 @@ def best_attack(
     if d.ndim != 2 or d.shape[0] != len(k):
         raise InvalidInput(f"distances must have a row for each of {len(k)} secrets; got {d.shape}")
     costs = d.T @ (as_prior(prior, len(k))[:, None] * k)
-    return Attack(float(costs.min(axis=0).sum()), costs.argmin(axis=0))
+    return BayesAttack(float(costs.min(axis=0).sum()), costs.argmin(axis=0))
 
 
 def adversary_error(

@@ -99,7 +99,7 @@ def space_to_json(space: Space) -> dict[str, Any]:
     if isinstance(space, Plane):
         region = space.region
         box = None if region is None else [region.x_low, region.y_low, region.x_high, region.y_high]
-        return {"kind": "plane", "crs": space.crs, "region": box, "scale": space.scale}
+        return {"kind": "plane", "crs": space.crs, "region": box}
     if isinstance(space, Sphere):
         return {"kind": "sphere"}
     if isinstance(space, Line):
@@ -114,4 +114,4 @@ def space_from_json(data: Mapping[str, Any]) -> Space:
     if data["kind"] == "line":
         return Line()
     region = None if data["region"] is None else Box(*data["region"])
-    return Plane(data["crs"], region, float(data["scale"]))
+    return Plane(data["crs"], region)

@@ -8,46 +8,78 @@ infinity.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.finite import sites_metric
+from whereish.mechanisms.finite import as_sites, sites_metric
 from whereish.privacy.metric import Scaled
-from whereish.solvers.cell_mass import grid_masses
-from whereish.space.points import FloatArray
+from whereish.solvers.cell_mass import Survival, grid_masses
+from whereish.space.points import FloatArray, Points
 from whereish.space.raster import Raster
+from whereish.space.sites import Sites
 from whereish.units import Epsilon
 
-__all__ = ["clamped_masses", "laplace_channel"]
+__all__ = ["clamped_masses", "clamped_masses_of", "laplace_channel"]
 
 _FAR = 800.0  # in units of 1/eps: the survival function is zero there in doubles
 _GROWTH = 1.7
 
 
-def laplace_channel(raster: Raster, epsilon: Epsilon | str) -> Channel:
-    """Planar Laplace of level epsilon from and to the cells of `raster`.
+def laplace_channel(
+    raster: Raster, epsilon: Epsilon | str, *, secrets: Sites | Points | None = None
+) -> Channel:
+    """Planar Laplace of level epsilon, reported as cells of `raster`.
 
-    Secrets are cell centres.  All triples of cells are checked, so the cost grows with
-    the third power of their number: a second for 1,000 cells, minutes for 5,000.
+    Secrets are places of the raster's plane, by default its cell centres.  Reports
+    among the secrets themselves come from ``>> nearest_remap(secrets)``.  All triples are
+    checked, so the cost grows with secrets² x cells: a second for 1,000 cells, minutes
+    for 5,000.
     """
     if not isinstance(raster, Raster):
         raise InvalidInput(
             f"laplace_channel needs a Raster of cells; got {type(raster).__name__}: declare one"
             " with Raster.over(box, cell)"
         )
-    places = raster.sites()
+    places = raster.sites() if secrets is None else as_sites(secrets)
+    if places.points.space != raster.plane:
+        raise InvalidInput("secrets must be places of the raster's plane")
     kept = sites_metric(places, epsilon, None)
     level = kept.metric.factor if isinstance(kept.metric, Scaled) else 1.0
+    matrix = (
+        clamped_masses(raster, level)
+        if secrets is None
+        else clamped_masses_of(raster, level, places.coordinates)
+    )
     return Channel.certified(
-        clamped_masses(raster, level),
+        matrix,
         places,
-        places,
+        raster.sites(),
         kept,
         source="planar Laplace (Andrés et al. 2013) over grid cells, clamped",
     )
+
+
+def clamped_masses_of(raster: Raster, level: float, secrets: FloatArray) -> FloatArray:
+    """Probability of each cell's clamped rectangle for noise around each of `secrets`."""
+    (x_low, y_low), (width, height) = raster.origin, raster.cell
+    x_edges = x_low + _with_strips(width * np.arange(raster.columns + 1.0), level)
+    y_edges = y_low + _with_strips(height * np.arange(raster.rows + 1.0), level)
+    # Strips before the first and after the last cell belong to those cells.
+    x_first, y_first = (
+        np.r_[0, (edges.size - 1 - count) // 2 + np.arange(1, count)]
+        for edges, count in ((x_edges, raster.columns), (y_edges, raster.rows))
+    )
+    out = np.empty((len(secrets), len(raster)))
+    for row, (x, y) in enumerate(secrets):
+        masses = np.maximum(grid_masses(_survival(level), x_edges - x, y_edges - y), 0.0)
+        folded = np.add.reduceat(np.add.reduceat(masses, x_first, axis=0), y_first, axis=1)
+        out[row] = folded.T.ravel()
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
 def clamped_masses(raster: Raster, level: float) -> FloatArray:
@@ -56,13 +88,11 @@ def clamped_masses(raster: Raster, level: float) -> FloatArray:
     The noise is the same everywhere, so one table of masses by offset serves all
     secrets; strips beyond the grid are added to the cells of its border.
     """
-
-    def survival(radius: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(gammaincc(2.0, level * radius))
-
-    x_edges = _offset_edges(raster.cell[0], raster.columns, level)
-    y_edges = _offset_edges(raster.cell[1], raster.rows, level)
-    table = np.maximum(grid_masses(survival, x_edges, y_edges), 0.0)
+    x_edges, y_edges = (
+        _with_strips(side * (np.arange(2.0 * count) - count + 0.5), level)
+        for side, count in zip(raster.cell, (raster.columns, raster.rows), strict=True)
+    )
+    table = np.maximum(grid_masses(_survival(level), x_edges, y_edges), 0.0)
     # (column of secret, column of report, y offset), then the same along y.
     by_column = _folded(table, raster.columns)
     by_both = _folded(np.moveaxis(by_column, 2, 0), raster.rows)
@@ -71,15 +101,19 @@ def clamped_masses(raster: Raster, level: float) -> FloatArray:
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
-def _offset_edges(side: float, count: int, level: float) -> FloatArray:
-    """Edges of cells around the origin, 2 count - 1 of them, and of growing strips beyond.
+def _survival(level: float) -> Survival:
+    return lambda radius: np.asarray(gammaincc(2.0, level * radius))
+
+
+def _with_strips(inner: NDArray[np.floating[Any]], level: float) -> FloatArray:
+    """Edges of cells and, on both sides, of growing strips to where no mass is left.
 
     The quadrature of `cell_mass` is for edges of moderate length, so the way to
     infinity is cut into strips.
     """
-    inner = side * (np.arange(2 * count) - count + 0.5)
-    steps = [min(side, 1.0 / level)]
-    while steps[-1] < _FAR / level:
+    reach = _FAR / level + float(inner[-1] - inner[0])
+    steps = [min(float(inner[1] - inner[0]), 1.0 / level)]
+    while steps[-1] < reach:
         steps.append(_GROWTH * steps[-1])
     outward = np.array(steps)
     return np.concatenate([inner[0] - outward[::-1], inner, inner[-1] + outward])

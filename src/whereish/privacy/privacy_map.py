@@ -200,7 +200,7 @@ class PrivacyMap:
     def from_json(cls, data: dict[str, Any], values: FloatArray) -> PrivacyMap:
         """The map that :meth:`to_json` described, with its levels."""
         region = None if data["region"] is None else Box(*data["region"])
-        plane = Plane(data["crs"], region, float(data["plane_scale"]))
+        plane = Plane(data["crs"], region)
         x, y = data["origin_m"]
         width, height = data["cell_m"]
         levels = values[0] if data["one_dimensional"] else values

@@ -25,6 +25,7 @@ from whereish.solvers.lp_result import (
     ChannelProgramme,
     Clock,
     LpResult,
+    Progress,
     ProgressCallback,
 )
 from whereish.solvers.output_generation import solve_by_output_generation
@@ -40,6 +41,7 @@ LARGEST_EXACT = 600
 ROUGH_GAP = 5e-3
 """A gap that the first-order method reaches faster from `SMALLEST_ROUGH` places on."""
 SMALLEST_ROUGH = 250
+ROUGH_SWEEPS = 6000
 NEGLIGIBLE = 1e-12
 """A loss below this part of the uninformed loss is not worth a solver."""
 LONGEST = 700.0
@@ -74,7 +76,7 @@ def solve_optimal(
     merged = np.zeros((len(cost), first.size))
     np.add.at(merged.T, classes, cost.T)
     programme = ChannelProgramme(merged, metric[np.ix_(first, first)])
-    result = _solve(programme, gap, clock, progress)
+    result = _solve(programme, gap, clock, None if progress is None else _best_so_far(progress))
     return replace(result, matrix=result.matrix[classes])
 
 
@@ -86,15 +88,30 @@ def _solve(
     negligible = simple.upper <= NEGLIGIBLE * uninformed
     if simple.gap <= gap or negligible or programme.n == 1:
         return replace(simple, status="optimal")
-    if programme.n > LARGEST_EXACT or (programme.n > SMALLEST_ROUGH and gap >= ROUGH_GAP):
+    if programme.n > LARGEST_EXACT:
         return _better(simple, solve_large(programme, gap=gap, clock=clock, progress=progress))
     if programme.n > SMALLEST_ROUGH:
+        # Enough for a rough gap; else a first channel and bound in case time runs out.
+        sweeps = ROUGH_SWEEPS if gap >= ROUGH_GAP else 1000
         simple = _better(
             simple,
-            solve_large(programme, gap=gap, clock=clock, progress=progress, most_sweeps=1000),
+            solve_large(programme, gap=gap, clock=clock, progress=progress, most_sweeps=sweeps),
         )
+        if simple.gap <= gap or clock.over:
+            return simple
     exact = solve_by_output_generation(programme, gap=gap, clock=clock, progress=progress)
     return _better(simple, exact)
+
+
+def _best_so_far(progress: ProgressCallback) -> ProgressCallback:
+    """Tell `progress` the best bounds over all stages, each of which begins anew."""
+    best = [np.inf, 0.0]
+
+    def tell(now: Progress) -> None:
+        best[:] = min(best[0], now.upper), max(best[1], now.lower)
+        progress(replace(now, upper=best[0], lower=best[1]))
+
+    return tell
 
 
 def simple_solution(programme: ChannelProgramme) -> LpResult:

@@ -127,6 +127,7 @@ class _OutputGeneration:
             self.point.admit_rows(now, within=0.0, most=1)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")  # a stall ends the solve, checked
 def solve_by_output_generation(
     programme: ChannelProgramme,
     *,

@@ -111,23 +111,20 @@ def corrected_direction(
     solve: NewtonSolve,
     dual_residual: Floats,
     corrections: int,
-    row_residual: Floats | None = None,
+    row_residual: Floats | float = 0.0,
 ) -> Direction:
     """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's.
 
-    `solve(q)` returns (dk, dmu) of the reduced system with right-hand side q.
+    `solve(q)` returns (dk, dmu) of the reduced system with right-hand side q;
+    `row_residual` is G k - s where slacks are variables of their own.
     """
     n = dual_residual.shape[1]
     product = slack * y
     complementarity = float(product.sum())
 
     def along(target: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        if row_residual is None:
-            dk, dmu = solve(rows.pull(target / slack, n) - dual_residual)
-            ds = rows.slack(dk)
-        else:
-            dk, dmu = solve(rows.pull((target - y * row_residual) / slack, n) - dual_residual)
-            ds = rows.slack(dk) + row_residual
+        dk, dmu = solve(rows.pull((target - y * row_residual) / slack, n) - dual_residual)
+        ds = rows.slack(dk) + row_residual
         return dk, dmu, ds, (target - y * ds) / slack
 
     def direction(parts: tuple[Floats, Floats, Floats, Floats]) -> Direction:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_LAPLACE_CELLS = 40
+"""Per side of the grid on which planar Laplace is integrated before it is remapped."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -127,25 +130,22 @@ def _cloaking(sites: Sites, prior: FloatArray | None, zone: str) -> Channel:
 
 
 def _laplace(sites: Sites, epsilon: Epsilon) -> Channel | None:
-    """Planar Laplace where the sites are all cells of a grid; None elsewhere."""
+    """Planar Laplace over a grid on the sites' extent, moved to the nearest site; planes only."""
     import numpy as np
 
     from whereish.mechanisms.laplace_channel import laplace_channel
+    from whereish.mechanisms.remap import nearest_remap
     from whereish.space.plane import Plane
     from whereish.space.raster import Raster
 
     plane = sites.points.space
-    x, y = (np.unique(column) for column in sites.coordinates.T)
-    if not isinstance(plane, Plane) or x.size * y.size != len(sites) or min(x.size, y.size) < 2:
+    if not isinstance(plane, Plane):
         return None
-    width, height = (float(np.ptp(axis)) / (axis.size - 1) for axis in (x, y))
-    even = all(np.allclose(np.diff(axis), np.ptp(axis) / (axis.size - 1)) for axis in (x, y))
-    if not even:
-        return None
-    origin = (float(x[0]) - width / 2, float(y[0]) - height / 2)
-    raster = Raster(y.size, x.size, (width, height), origin, plane)
-    # The file's order of cells, which the prior follows.
-    return laplace_channel(raster, epsilon).restricted(raster.locate(sites.coordinates))
+    low, extent = sites.coordinates.min(axis=0), np.ptp(sites.coordinates, axis=0)
+    extent = np.maximum(extent, 1e-3 * float(extent.max()) or 1.0)
+    cell = extent / _LAPLACE_CELLS
+    raster = Raster(_LAPLACE_CELLS, _LAPLACE_CELLS, tuple(cell), tuple(low), plane)
+    return laplace_channel(raster, epsilon, secrets=sites) >> nearest_remap(sites)
 
 
 def _print_table(lines: list[Line]) -> None:
