@@ -3,9 +3,11 @@
 For weights w_x = prior_x K_xz of one report, the expected Euclidean loss
 f(c) = sum_x w_x |x - c| is convex.  Over the plane its minimiser is the geometric
 median; over a finite set of candidates it is found exactly by cutting planes: every
-evaluation at c gives f(c') >= f(c) + g . (c' - c) for all c', and the search ends when
-no candidate's bound is below the best value.  That takes about ten evaluations in
-place of one per candidate.
+evaluation at c gives f(c') >= f(c) + g . (c' - c) for all c', which strikes off the
+candidates whose bound is not below the best value.  The next evaluation is at the
+candidate closest to the centroid of the others, so that it strikes off about half of
+them; starting from the minimiser of the report before, six or seven suffice in place of
+one per candidate.
 """
 
 from __future__ import annotations
@@ -27,42 +29,48 @@ def euclidean_argmin(weights: Floats, places: Floats, candidates: Floats) -> NDA
     count = candidates.shape[0]
     out = np.empty(columns, np.int64)
     bound = np.empty(count)
+    left = np.empty(count, np.int64)  # candidates that may still be better
     current = 0
     for z in range(columns):
-        bound[:] = -np.inf
-        best, best_at = np.inf, 0
-        total = 0.0
-        for x in range(n):
-            total += weights[z, x]
+        open_count = count
+        for c in range(count):
+            left[c], bound[c] = c, -np.inf
+        best, best_at = np.inf, current
         while True:
             value, slope_x, slope_y = 0.0, 0.0, 0.0
             here_x, here_y = candidates[current, 0], candidates[current, 1]
             for x in range(n):
-                w = weights[z, x]
-                if w > 0.0:
-                    dx, dy = here_x - places[x, 0], here_y - places[x, 1]
-                    length = np.sqrt(dx * dx + dy * dy)
-                    value += w * length
-                    if length > 0.0:
-                        slope_x += w * dx / length
-                        slope_y += w * dy / length
+                dx, dy = here_x - places[x, 0], here_y - places[x, 1]
+                square = dx * dx + dy * dy
+                length = np.sqrt(square)
+                value += weights[z, x] * length
+                pull = weights[z, x] / length if square > 0.0 else 0.0
+                slope_x += pull * dx
+                slope_y += pull * dy
             if value < best:
                 best, best_at = value, current
-            lowest, next_at = np.inf, -1
-            for c in range(count):
-                plane = (
-                    value
-                    + slope_x * (candidates[c, 0] - here_x)
-                    + slope_y * (candidates[c, 1] - here_y)
-                )
-                bound[c] = max(bound[c], plane)
-                if bound[c] < lowest and c != current:
-                    lowest, next_at = bound[c], c
-            bound[current] = np.inf
             # The planes are exact up to rounding; ties within it are ties.
-            if next_at < 0 or lowest >= best * (1.0 - 1e-14):
+            limit = best * (1.0 - 1e-14)
+            kept, sum_x, sum_y = 0, 0.0, 0.0
+            for k in range(open_count):
+                c = left[k]
+                to_x, to_y = candidates[c, 0], candidates[c, 1]
+                plane = value + slope_x * (to_x - here_x) + slope_y * (to_y - here_y)
+                bound[c] = max(bound[c], plane)
+                if bound[c] < limit and c != current:
+                    left[kept] = c
+                    kept += 1
+                    sum_x += to_x
+                    sum_y += to_y
+            open_count = kept
+            if open_count == 0:
                 break
-            current = next_at
+            nearest = np.inf
+            for k in range(open_count):
+                c = left[k]
+                off_x, off_y = candidates[c, 0] - sum_x / kept, candidates[c, 1] - sum_y / kept
+                if off_x * off_x + off_y * off_y < nearest:
+                    nearest, current = off_x * off_x + off_y * off_y, c
         out[z] = best_at
         current = best_at
     return out
