@@ -151,7 +151,7 @@ def hard() -> list[str]:
     for name, levels in hard_maps(100).items():
         beside_baselines(bars, name, as_map(levels))
     for name in ("paris_iris_2014", "phl_region_blockgroups_2000"):
-        real = tract_map(name, 80)
+        real = tract_map(name, 60)
         if real is None:
             bars.note(name, "not at WHEREISH_DATA")
         else:
