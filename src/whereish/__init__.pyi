@@ -7,6 +7,7 @@ from whereish.audit.utility import quality_loss as quality_loss
 from whereish.errors import WhereishError as WhereishError
 from whereish.mechanisms.base import Mechanism as Mechanism
 from whereish.mechanisms.channel import Channel as Channel
+from whereish.mechanisms.circular import CircularNoise as CircularNoise
 from whereish.mechanisms.cloaking import cloaking_channel as cloaking_channel
 from whereish.mechanisms.cloaking import identity_channel as identity_channel
 from whereish.mechanisms.cloaking import uniform_channel as uniform_channel
@@ -16,12 +17,15 @@ from whereish.mechanisms.exponential import exponential_channel as exponential_c
 from whereish.mechanisms.geometric import TruncatedGeometric as TruncatedGeometric
 from whereish.mechanisms.geometric import TwoSidedGeometric as TwoSidedGeometric
 from whereish.mechanisms.globe_laplace import GlobeLaplace as GlobeLaplace
+from whereish.mechanisms.grid_remap import bayesian_grid_remap as bayesian_grid_remap
+from whereish.mechanisms.grid_remap import nearest_grid_remap as nearest_grid_remap
 from whereish.mechanisms.laplace_channel import laplace_channel as laplace_channel
 from whereish.mechanisms.manhattan_laplace import Laplace1D as Laplace1D
 from whereish.mechanisms.manhattan_laplace import ManhattanLaplace as ManhattanLaplace
 from whereish.mechanisms.opt_priv import opt_priv_channel as opt_priv_channel
 from whereish.mechanisms.optimal import OptimalChannel as OptimalChannel
 from whereish.mechanisms.optimal import optimal_channel as optimal_channel
+from whereish.mechanisms.optimal_circular import OptimalCircular as OptimalCircular
 from whereish.mechanisms.planar_laplace import PlanarLaplace as PlanarLaplace
 from whereish.mechanisms.planar_laplace import corrected_epsilon as corrected_epsilon
 from whereish.mechanisms.predictive import PredictiveMechanism as PredictiveMechanism
@@ -43,6 +47,7 @@ from whereish.privacy import PrivacyMap as PrivacyMap
 from whereish.privacy import Records as Records
 from whereish.privacy import TupleMax as TupleMax
 from whereish.privacy import TupleSum as TupleSum
+from whereish.privacy.distinguishability import Distinguishability as Distinguishability
 from whereish.publish.commuters import synthetic_commuters as synthetic_commuters
 from whereish.publish.hierarchy import PlaceLevel as PlaceLevel
 from whereish.publish.priors import Visits as Visits

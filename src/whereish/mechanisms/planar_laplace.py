@@ -167,9 +167,6 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
         on_lattice = (self._places(self.cell_of(reports)) == reports).all(axis=1)
         return np.asarray(hit & on_lattice)
 
-    def _check_secrets(self, coordinates: FloatArray) -> None:
-        self.plane.check_region(coordinates)
-
     def _fast(
         self,
         words: NDArray[np.uint64],

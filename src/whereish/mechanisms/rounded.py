@@ -36,6 +36,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable
 from whereish.privacy.guarantee import Guarantee
 from whereish.randomness import ForkSafeLock, Randomness, secure
+from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 
 if TYPE_CHECKING:
@@ -124,9 +125,6 @@ class RoundedMechanism(Composable, ABC):
         REJECTED or UNDECIDED instead, where the attempt fails or more bits are needed.
         """
 
-    def _check_secrets(self, coordinates: FloatArray) -> None:
-        """Refuse secrets for which the promise would not hold."""
-
     def _canonical(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """One name for each cell (longitudes wrap; a pole is one cell)."""
         return cells
@@ -151,7 +149,8 @@ class RoundedMechanism(Composable, ABC):
         """The reports as lattice indices; `balls_only` decides every one of them in Arb."""
         source = secure(rng)
         coordinates = checked_coordinates(secrets, self.space)
-        self._check_secrets(coordinates)
+        if isinstance(self.space, Plane):
+            self.space.check_region(coordinates)
         if coordinates.size and np.abs(coordinates).max() / self.resolution > _LARGEST_CELL:
             raise InvalidInput(
                 "coordinates must lie within 2^46 lattice steps of the origin: declare a coarser"
