@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench stress docs clean
 
 $(READY): pyproject.toml
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
@@ -16,6 +16,7 @@ demo: $(READY)
 	$(BIN)/python -m whereish.interfaces.demo
 
 test: lint
+	@scripts/system-packages.sh
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
@@ -25,6 +26,11 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+stress: $(READY)
+	@scripts/system-packages.sh
+	$(BIN)/python -m benchmarks.stress_publish
+	$(BIN)/python -m benchmarks.stress_spark
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli.reference > docs/cli.md

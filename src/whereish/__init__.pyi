@@ -4,6 +4,8 @@ from whereish import audit as audit
 from whereish import queries as queries
 from whereish.audit.adversary import adversary_error as adversary_error
 from whereish.audit.utility import quality_loss as quality_loss
+from whereish.engines import dask as dask
+from whereish.engines import spark as spark
 from whereish.errors import WhereishError as WhereishError
 from whereish.mechanisms.base import Mechanism as Mechanism
 from whereish.mechanisms.channel import Channel as Channel
@@ -50,6 +52,7 @@ from whereish.privacy import TupleSum as TupleSum
 from whereish.privacy.distinguishability import Distinguishability as Distinguishability
 from whereish.publish.commuters import synthetic_commuters as synthetic_commuters
 from whereish.publish.hierarchy import PlaceLevel as PlaceLevel
+from whereish.publish.ledger import open_ledger as open_ledger
 from whereish.publish.priors import Visits as Visits
 from whereish.publish.profiles import NaiveProfiles as NaiveProfiles
 from whereish.publish.profiles import PriLocation as PriLocation

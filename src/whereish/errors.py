@@ -9,6 +9,8 @@
     ├── NotPrivate                    a certificate failed: the mechanism is withheld
     ├── SolverError                   a solver did not reach an answer worth returning
     ├── BudgetExceeded                a ledger has too little left for this release
+    ├── LedgerUnavailable             a ledger cannot be read or written, so nothing is released
+    ├── NotWritten (OSError)          an output could not be written, so nothing was released
     ├── InsecureRandomness            reproducible noise was about to be published
     └── MissingExtra (ImportError)    an optional dependency is not installed
 
@@ -22,8 +24,10 @@ __all__ = [
     "BudgetExceeded",
     "InsecureRandomness",
     "InvalidInput",
+    "LedgerUnavailable",
     "MissingExtra",
     "NotPrivate",
+    "NotWritten",
     "SolverError",
     "SpaceMismatch",
     "UnitError",
@@ -57,6 +61,14 @@ class SolverError(WhereishError):
 
 class BudgetExceeded(WhereishError):
     """A ledger has too little budget left for this release."""
+
+
+class LedgerUnavailable(WhereishError):
+    """A ledger cannot be read or written, so nothing is released."""
+
+
+class NotWritten(WhereishError, OSError):
+    """An output could not be written, so nothing was released."""
 
 
 class InsecureRandomness(WhereishError):

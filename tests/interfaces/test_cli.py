@@ -170,3 +170,33 @@ def test_help_and_version():
     assert whereish("--version").stdout.startswith("whereish")
     assert whereish().returncode == 2
     assert whereish("nonsense").returncode == 2
+
+
+def test_a_ledger_from_the_command_line(tmp_path):
+    (tmp_path / "in.csv").write_text(
+        "who,lon,lat,time,wlon,wlat\n" + "ann,2.33316,48.85412,2026-01-01T10:11:12Z,2.4,48.9\n" * 3
+    )
+    (tmp_path / "blocks.csv").write_text("lon,lat\n2.3,48.8\n2.4,48.9\n")
+    ledger = str(tmp_path / "l.db")
+    made = whereish("ledger", "create", ledger, "--cap", "8/km", "--window-s", "86400")
+    assert "8/km per subject in any 86400 s" in made.stdout
+    job = (
+        *("sanitize", str(tmp_path / "in.csv"), "--lon", "lon", "--lat", "lat"),
+        *("--epsilon", "1/km", "--location", "wlon,wlat", "--coarsen", "time=1 h"),
+        *("--remap", str(tmp_path / "blocks.csv"), "--ledger", ledger, "--subject", "who"),
+    )
+    done = whereish(*job, "-o", str(tmp_path / "a.csv"))
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0] == '"lon","lat","wlon","wlat","time"'
+    assert all("10:00:00" in line and line[:3] in ("2.3", "2.4") for line in lines[1:])
+    statement = json.loads(whereish("ledger", "statement", ledger, "ann").stdout)
+    assert statement["spent_per_m"] == pytest.approx(0.006)
+    again = whereish(*job, "-o", str(tmp_path / "b.csv"))
+    assert again.returncode == 2
+    assert "too little left" in again.stderr
+    assert not (tmp_path / "b.csv").exists()
+    nothing = whereish("ledger", "abandon", ledger, str(tmp_path / "b.csv"))
+    assert "no unfinished job" in nothing.stdout
+    for wrong in (("--location", "x"), ("--coarsen", "time")):
+        assert whereish(*job, "-o", str(tmp_path / "b.csv"), *wrong).returncode == 2

@@ -1,233 +1,391 @@
-"""Sanitise a file of locations: one pass, flat memory, one door that states its guarantee.
+"""Sanitise locations: one door for frames and files, which states its guarantee.
 
 Every row's location is replaced by one report of a mechanism.  Only the columns that
-are named leave the house; file metadata of the input (which may hold the extent of
-the true geometry) never does.  The output appears under its name only when it is
-complete: written beside it, synced, renamed.
+are named leave the house; metadata of the input (which may hold the extent of the true
+geometry) never does.  Files are read and written in one pass with flat memory, and
+appear under their names only when they are complete.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Unpack, overload
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
-import whereish
-from whereish.errors import InvalidInput
-from whereish.mechanisms.base import Mechanism
-from whereish.mechanisms.globe_laplace import GlobeLaplace
+from whereish.errors import InvalidInput, NotWritten
 from whereish.privacy.guarantee import Guarantee
-from whereish.publish.tables import Table, open_table, writer
+from whereish.publish.frames import opened_frame
+from whereish.publish.kernel import METADATA_KEY, BatchSanitizer, Plan, planned
+from whereish.publish.ledger import PENDING, Ledger, charges_of
+from whereish.publish.locations import XY, GeometryColumn, Location, LonLat
+from whereish.publish.staging import Staging, staging
+from whereish.publish.subjects import Tally
+from whereish.publish.tables import (
+    BATCH_ROWS,
+    GEOMETRY_ONLY,
+    KINDS,
+    TEXT,
+    Wanted,
+    Writing,
+    carries_statement,
+    open_table,
+    write_table,
+)
 from whereish.randomness import Randomness, SeededRandomness, secure
-from whereish.space.box import Box
-from whereish.space.points import FloatArray, Points
-from whereish.units import Epsilon
 
 __all__ = ["METADATA_KEY", "BatchSanitizer", "Release", "sanitize"]
 
-METADATA_KEY = b"whereish"
-
-
-@runtime_checkable
-class Geographic(Protocol):
-    """A space that degrees can enter and leave."""
-
-    def from_degrees(self, lon: ArrayLike, lat: ArrayLike) -> Points: ...
-
-    def to_degrees(self, points: Points) -> tuple[FloatArray, FloatArray]: ...
+Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True)
 class Release:
-    """What was released: how many rows, under which guarantee each."""
+    """What was released: how many rows, under which guarantee each.
+
+    `resumed` says that an earlier run had drawn the reports, and this one only finished.
+    """
 
     path: Path
     rows: int
     guarantee: Guarantee
     reproducible: bool
+    resumed: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """What is stored with the file."""
-        return _statement(self.guarantee, self.reproducible) | {"rows": self.rows}
+        """The release in plain words."""
+        return {
+            "path": self.path.name,
+            "rows": self.rows,
+            "guarantee": self.guarantee.to_json(),
+            "reproducible": self.reproducible,
+            "resumed": self.resumed,
+        }
 
 
-@dataclass(frozen=True)
-class BatchSanitizer:
-    """The kernel: a record batch with true locations in, one with reports out.
-
-    All logic about a row is here, and nothing about files.
-    """
-
-    mechanism: Mechanism
-    lon: str
-    lat: str
-    keep: tuple[str, ...] = ()
-    bbox: Box | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.mechanism.space, Geographic):
-            raise InvalidInput(
-                "the mechanism must live where degrees can enter: on the globe or on a projected"
-                f" plane; got {self.mechanism.space.description}"
-            )
-        if self.lon == self.lat:
-            raise InvalidInput(f"lon and lat must be two columns; got {self.lon!r} for both")
-        kept = [name for name in self.keep if name in (self.lon, self.lat)]
-        if kept:
-            raise InvalidInput(
-                f"keep must not name the location's own columns (they are released blurred);"
-                f" got {', '.join(kept)}"
-            )
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the output, in order."""
-        return (self.lon, self.lat, *self.keep)
-
-    def schema(self, source: pa.Schema, metadata: dict[bytes | str, bytes | str]) -> pa.Schema:
-        """The output's schema: locations as doubles, kept columns as they came."""
-        fields = [pa.field(self.lon, pa.float64()), pa.field(self.lat, pa.float64())]
-        fields += [source.field(name).remove_metadata() for name in self.keep]
-        return pa.schema(fields, metadata=metadata)
-
-    def __call__(self, batch: pa.RecordBatch, schema: pa.Schema, rng: Randomness) -> pa.RecordBatch:
-        """Replace the locations of one batch."""
-        lon, lat = (self._degrees(batch, name) for name in (self.lon, self.lat))
-        if self.bbox is not None:
-            outside = int((~self.bbox.contains(np.column_stack([lon, lat]))).sum())
-            if outside:
-                raise InvalidInput(
-                    f"{outside} rows lie outside the declared bbox: are latitude and longitude"
-                    " swapped, or is the bbox too small?"
-                )
-        space = self.mechanism.space
-        assert isinstance(space, Geographic)
-        reports = self.mechanism.report(space.from_degrees(lon, lat), rng=rng)
-        blurred = [pa.array(column) for column in space.to_degrees(reports)]
-        return pa.RecordBatch.from_arrays(
-            [*blurred, *(batch.column(name) for name in self.keep)], schema=schema
-        )
-
-    @staticmethod
-    def _degrees(batch: pa.RecordBatch, name: str) -> FloatArray:
-        column = batch.column(name)
-        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-            raise InvalidInput(f"column {name!r} must hold numbers (degrees); got {column.type}")
-        if column.null_count:
-            raise InvalidInput(
-                f"column {name!r} must have a number in every row; {column.null_count} are missing:"
-                " drop those rows first"
-            )
-        values: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        return values
-
-
+@overload
 def sanitize(
     source: str | Path,
     output: str | Path,
     *,
-    lon: str,
-    lat: str,
-    epsilon: Epsilon | str | None = None,
-    mechanism: Mechanism | None = None,
-    keep: Sequence[str] = (),
-    bbox: Box | None = None,
+    ledger: Ledger | None = ...,
+    subject: str | None = ...,
+    layer: str | None = ...,
+    overwrite: bool = ...,
+    insecure_seed: int | None = ...,
+    progress: Progress | None = ...,
+    **plan: Unpack[Plan],
+) -> Release: ...
+
+
+@overload
+def sanitize(
+    source: Any,
+    output: None = ...,
+    *,
+    ledger: Ledger | None = ...,
+    subject: str | None = ...,
+    insecure_seed: int | None = ...,
+    **plan: Unpack[Plan],
+) -> Any: ...
+
+
+def sanitize(
+    source: Any,
+    output: str | Path | None = None,
+    *,
+    ledger: Ledger | None = None,
+    subject: str | None = None,
+    layer: str | None = None,
     overwrite: bool = False,
     insecure_seed: int | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> Release:
-    """Sanitise a CSV or Parquet file into another.
+    progress: Progress | None = None,
+    **plan: Unpack[Plan],
+) -> Any:
+    """Blur the locations of a frame, a file, or a folder of files.
+
+    A frame (pandas, GeoPandas, Polars, PyArrow, DuckDB) comes back as its own type.  A
+    file (.csv, .jsonl, .ndjson, .parquet, .geoparquet, .gpkg, .geojson, .gpx) is written
+    to `output`, by its ending; a folder to a new folder of files of the same names.
 
     Parameters
     ----------
     source, output
-        Files, by their ending .csv or .parquet.
-    lon, lat
-        The columns of the location, in degrees.
-    epsilon, mechanism
-        The privacy level (for :class:`~whereish.GlobeLaplace`), or a mechanism.
-    keep
-        Further columns to release as they are; all others are dropped.
-    bbox
-        Where all locations must lie, in degrees; catches swapped columns.
+        A frame; or a path, and the path to be written.
+    ledger, subject
+        Charge each row's subject (a column) before anything is released.  A job that was
+        interrupted is run again with the same words: it neither charges nor perturbs
+        twice (:mod:`whereish.publish.staging`).
+    layer
+        The layer of a file that has several.
     insecure_seed
         For tests only: reproducible noise, which the output says of itself.
     progress
         Called with rows done and rows in all (None where unknown).
+    **plan
+        Which columns, which privacy level, which mechanism: see
+        :class:`~whereish.publish.kernel.Plan`.
+
+    Returns
+    -------
+    The released frame, or a :class:`Release` that describes the file.
 
     Notes
     -----
-    The guarantee is per row: a person in k rows is protected at k times epsilon.
+    The guarantee is per location: a person in k rows is protected at k times epsilon.
     """
-    if (epsilon is None) == (mechanism is None):
-        raise InvalidInput("give either epsilon or mechanism, and not both")
-    if mechanism is None:
-        assert epsilon is not None
-        mechanism = GlobeLaplace(epsilon)
-    kernel = BatchSanitizer(mechanism, lon, lat, tuple(keep), bbox)
-    rng = secure(None if insecure_seed is None else SeededRandomness(insecure_seed))
-    source, output = Path(source), Path(output)
-    if output.exists() and not overwrite:
+    if (ledger is None) != (subject is None):
         raise InvalidInput(
-            f"the output {output.name} exists already: remove it or ask to overwrite"
+            "ledger and subject belong together: the column of whom to charge, and where"
         )
-    if output.exists() and source.exists() and output.samefile(source):
-        raise InvalidInput("the output must be another file than the input")
-    with open_table(source, kernel.columns, numbers=(lon, lat)) as table:
-        statement = _statement(mechanism.guarantee, rng.reproducible)
-        schema = kernel.schema(table.schema, {METADATA_KEY: json.dumps(statement).encode()})
+    rng = secure(None if insecure_seed is None else SeededRandomness(insecure_seed))
+    if not isinstance(source, str | Path):
+        if output is not None:
+            raise InvalidInput("output is for files; a frame comes back as what it was")
+        return _frame(source, plan, ledger, subject, rng)
+    if output is None:
+        raise InvalidInput("a file needs an output to be written to")
+    job = FileJob(Path(source), Path(output), plan, subject, layer, rng, progress)
+    return job.run(ledger, overwrite=overwrite)
+
+
+def _frame(
+    frame: Any, plan: Plan, ledger: Ledger | None, subject: str | None, rng: Randomness
+) -> Any:
+    table, geometry, back = opened_frame(frame)
+    kernel = planned(plan, geometry=geometry)
+    wanted = kernel.columns if subject is None else (*kernel.columns, subject)
+    missing = [name for name in wanted if name not in table.column_names]
+    if missing:
+        raise InvalidInput(
+            f"the frame has no column {', '.join(map(repr, missing))};"
+            f" it has {', '.join(map(repr, table.column_names))}"
+        )
+    if len(table) == 0:
+        raise InvalidInput("the frame has no rows, so nothing is released")
+    statement = kernel.statement(reproducible=rng.reproducible)
+    schema = kernel.schema(table.schema, {METADATA_KEY: json.dumps(statement).encode()})
+    tally = None if subject is None else Tally(kernel, subject)
+    batches = []
+    for batch in table.to_batches(BATCH_ROWS):
+        if tally is not None:
+            tally.add(batch)
+        batches.append(kernel(batch, schema, rng))
+    released = back(pa.Table.from_batches(batches, schema=schema), statement)
+    if tally is not None and ledger is not None:
+        ledger.charge(charges_of(tally.counts))
+    return released
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """Sanitising a file or a folder, from its true places to its released name."""
+
+    source: Path
+    output: Path
+    plan: Plan
+    subject: str | None
+    layer: str | None
+    rng: Randomness
+    progress: Progress | None
+
+    def run(self, ledger: Ledger | None, *, overwrite: bool) -> Release:
+        """Do all of it, or what an earlier run left to do."""
+        if not self.source.exists():
+            raise InvalidInput(f"the input {self.source.name} is not a file")
+        if self.output.exists() and self.output.samefile(self.source):
+            raise InvalidInput("the output must be another file than the input")
+        files = _files(self.source)
+        first = planned(self.plan, geometry=_default_geometry(files[0]))
+        request = self._request(first, files)
+        try:
+            with staging(self.output) as place:
+                rows = _resumed(place, request, ledger)
+                if rows is not None:
+                    return self._release(first, rows, resumed=True)
+                if self.output.exists() and (not overwrite or self.output.is_dir()):
+                    raise InvalidInput(
+                        f"the output {self.output.name} exists already: remove it or ask to"
+                        " overwrite"
+                    )
+                place.empty()
+                rows, counts = self._stage(files, place)
+                place.commit(request, rows, counts, ledger)
+        except OSError as error:
+            if isinstance(error, NotWritten):
+                raise
+            raise NotWritten(
+                f"the output {self.output.name} cannot be written"
+                f" ({error.strerror or type(error).__name__}); nothing was released"
+            ) from None
+        return self._release(first, rows, resumed=False)
+
+    def _release(self, kernel: BatchSanitizer, rows: int, *, resumed: bool) -> Release:
+        return Release(self.output, rows, kernel.guarantee, self.rng.reproducible, resumed)
+
+    def _request(self, kernel: BatchSanitizer, files: Sequence[Path]) -> str:
+        """What was asked, so that a resumed job is known for the same."""
+        stats = [(str(path.resolve()), path.stat()) for path in files]
+        said = [
+            [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
+            kernel.statement(reproducible=self.rng.reproducible),
+            [kernel.columns, str(kernel.bbox), self.subject, self.layer],
+        ]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+    def _stage(
+        self, files: Sequence[Path], place: Staging
+    ) -> tuple[int, dict[tuple[str, float], int]]:
+        counts: dict[tuple[str, float], int] = {}
+        if not self.source.is_dir():
+            rows = self._write(self.source, place.staged, place.beside, counts)
+            return rows, counts
         rows = 0
-        with _appearing(output) as partial, writer(partial, output.suffix, schema) as write:
-            for batch in _reported(table, progress):
-                write(kernel(batch, schema, rng))
-                rows += batch.num_rows
-            if rows == 0:
+        place.staged.mkdir()
+        for path in files:
+            target = place.staged / path.relative_to(self.source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = target.with_name(target.name + ".whereish.json")
+            rows += self._write(path, target, beside, counts)
+        return rows, counts
+
+    def _write(
+        self, source: Path, target: Path, beside: Path, counts: dict[tuple[str, float], int]
+    ) -> int:
+        """Write one file under its staged name; returns its rows and adds to the counts."""
+        kernel = planned(self.plan, geometry=_default_geometry(source))
+        kernel = kernel.leaving_as(_leaving(kernel.locations, target.suffix))
+        extra = () if self.subject is None else (self.subject,)
+        geometries = [at.name for at in kernel.locations if isinstance(at, GeometryColumn)]
+        columns = tuple(dict.fromkeys((*kernel.columns, *extra)))
+        statement = kernel.statement(reproducible=self.rng.reproducible)
+        with open_table(source, Wanted(columns, kernel.numbers, geometries, self.layer)) as table:
+            schema = kernel.schema(table.schema)
+            tally = None if self.subject is None else Tally(kernel, self.subject, counts)
+            stream = _Stream(kernel, schema, self.rng, tally, self.progress, table.rows)
+            with _told_of_output(target):
+                writing = Writing(schema, statement, kernel.geometries, table.crs)
+                write_table(target, writing, stream(table.batches))
+            if stream.rows == 0:
                 raise InvalidInput(f"the input {source.name} has no rows, so nothing is written")
-    release = Release(output, rows, mechanism.guarantee, rng.reproducible)
-    if output.suffix == ".csv":
-        beside = output.with_name(output.name + ".whereish.json")
-        beside.write_text(json.dumps(release.to_json(), indent=2) + "\n")
-    return release
+        if not carries_statement(target.suffix):
+            beside.write_text(json.dumps(statement | {"rows": stream.rows}, indent=2) + "\n")
+        return stream.rows
 
 
-def _statement(guarantee: Guarantee, reproducible: bool) -> dict[str, Any]:
-    return {
-        "whereish": whereish.__version__,
-        "guarantee": guarantee.to_json(),
-        "scope": "each row alone; a person in k rows is protected at k times this",
-        "reproducible": reproducible,
-    }
+@dataclass
+class _Stream:
+    """The kernel over a stream of batches, counting as it goes."""
+
+    kernel: BatchSanitizer
+    schema: pa.Schema
+    rng: Randomness
+    tally: Tally | None
+    progress: Progress | None
+    total: int | None
+    rows: int = 0
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if self.tally is not None:
+                self.tally.add(batch)
+            yield self.kernel(batch, self.schema, self.rng)
+            self.rows += batch.num_rows
+            if self.progress is not None:
+                self.progress(self.rows, self.total)
 
 
-def _reported(
-    table: Table, progress: Callable[[int, int | None], None] | None
-) -> Iterator[pa.RecordBatch]:
-    done = 0
-    for batch in table.batches:
-        yield batch
-        done += batch.num_rows
-        if progress is not None:
-            progress(done, table.rows)
+def _resumed(place: Staging, request: str, ledger: Ledger | None) -> int | None:
+    """Finish what an earlier run of the same request had staged; its rows, or None."""
+    manifest = place.unfinished()
+    if manifest is None:
+        return None
+    if ledger is None:
+        raise InvalidInput(
+            "an earlier run with a ledger was interrupted on this output: run it again, with its"
+            " ledger, to finish it"
+        )
+    if manifest.request == request:
+        place.finish(manifest, ledger)
+        return manifest.rows
+    if ledger.state(manifest.release) == PENDING:
+        raise InvalidInput(
+            "an earlier run for this output, with other words or another input, was charged and"
+            " then interrupted: run it again to finish it, or give it up with"
+            " whereish.publish.staging.abandon(output, ledger)"
+        )
+    return None
+
+
+def _files(source: Path) -> list[Path]:
+    """The file itself, or the tables of a folder in the order of their names."""
+    if not source.is_dir():
+        return [source]
+    files = [
+        path
+        for path in sorted(source.rglob("*"))
+        if path.is_file() and not path.name.startswith(("_", "."))
+    ]
+    tables = [path for path in files if not path.name.endswith(".whereish.json")]
+    strange = [path.name for path in tables if path.suffix not in KINDS]
+    if strange:
+        raise InvalidInput(
+            f"the folder {source.name} has {len(strange)} files that are no tables, such as"
+            f" {strange[0]}: they must end in one of {', '.join(KINDS)}"
+        )
+    if not tables:
+        raise InvalidInput(f"the folder {source.name} has no tables in it")
+    return tables
+
+
+def _default_geometry(path: Path) -> str | None:
+    """The geometry that a file has by its kind, where the plan names no location."""
+    if path.suffix in GEOMETRY_ONLY:
+        return "geometry"
+    if KINDS.get(path.suffix) != "parquet_tables":
+        return None
+    from pyarrow import parquet
+
+    with contextlib.suppress(OSError, pa.ArrowException, KeyError, ValueError, TypeError):
+        metadata = parquet.read_schema(path).metadata or {}
+        return str(json.loads(metadata[b"geo"])["primary_column"])
+    return None
+
+
+def _leaving(locations: Sequence[Location], suffix: str) -> list[Location]:
+    """The columns in which reports leave, by the kind of the output."""
+    leaving: list[Location] = []
+    for index, at in enumerate(locations):
+        first = index == 0
+        if suffix in (*GEOMETRY_ONLY, ".geoparquet") and isinstance(at, XY):
+            raise InvalidInput(
+                f"an output {suffix} has WGS84 geometries, and the locations are a plane's metres:"
+                " write .parquet or .csv"
+            )
+        if suffix in TEXT and isinstance(at, GeometryColumn):
+            names = ("lon", "lat") if first else (f"{at.name}_lon", f"{at.name}_lat")
+            leaving.append(LonLat(*names))
+        elif suffix in (*GEOMETRY_ONLY, ".geoparquet") and first and isinstance(at, LonLat):
+            leaving.append(GeometryColumn())
+        elif suffix in GEOMETRY_ONLY and not first and isinstance(at, GeometryColumn):
+            leaving.append(LonLat(f"{at.name}_lon", f"{at.name}_lat"))
+        else:
+            leaving.append(at)
+    return leaving
 
 
 @contextlib.contextmanager
-def _appearing(output: Path) -> Iterator[Path]:
-    """A name to write under; it becomes `output` only if all goes well."""
-    if not output.parent.is_dir():
-        raise InvalidInput(f"the folder of the output {output.name} does not exist")
-    partial = output.with_name(f".{output.name}.{os.getpid()}.part")
+def _told_of_output(target: Path) -> Iterator[None]:
+    """A writer's error that is not the disk's: a type that the output does not know."""
     try:
-        yield partial
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
-        partial.replace(output)
-    finally:
-        partial.unlink(missing_ok=True)
+        yield
+    except pa.ArrowException:
+        raise InvalidInput(
+            f"the output cannot be written as {target.suffix[1:]}: a kept column has a type that"
+            " it does not know"
+        ) from None

@@ -1,118 +1,171 @@
-"""Tables in files, streamed in batches: CSV and Parquet.
+"""Tables in files, streamed in batches, by the ending of their name.
 
 What goes wrong while reading is told without the library's own message, since that
-may quote a value of the file.
+may quote a value of the file.  A table is written from an iterator of batches to a
+file that does not exist yet; giving that file its public name is another's work
+(:mod:`whereish.publish.staging`).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, WhereishError
 
-__all__ = ["BATCH_ROWS", "Table", "open_table", "writer"]
+__all__ = [
+    "BATCH_ROWS",
+    "GEOMETRY_ONLY",
+    "KINDS",
+    "TEXT",
+    "Table",
+    "Wanted",
+    "Writing",
+    "carries_statement",
+    "open_table",
+    "write_table",
+]
 
 BATCH_ROWS = 131_072
-_CSV_BLOCK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which columns to read; text formats read `numbers` as doubles and the rest as text."""
+
+    columns: Sequence[str]
+    numbers: Sequence[str] = ()
+    geometries: Sequence[str] = ()
+    layer: str | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """An open table: its schema, its batches, and how many rows if the file tells."""
+    """An open table.
+
+    `rows` is None where the file does not tell; `crs` is the coordinate system (PROJJSON)
+    of its geometries, None where there are none.
+    """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
-    rows: int | None
+    rows: int | None = None
+    crs: str | None = None
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is written: its schema, the statement that it carries, its geometry columns."""
+
+    schema: pa.Schema
+    statement: Mapping[str, Any]
+    geometries: tuple[str, ...] = ()
+    crs: str | None = None
+
+
+KINDS = {
+    ".csv": "text_tables",
+    ".jsonl": "text_tables",
+    ".ndjson": "text_tables",
+    ".parquet": "parquet_tables",
+    ".geoparquet": "parquet_tables",
+    ".gpkg": "geo_tables",
+    ".geojson": "geo_tables",
+    ".gpx": "gpx_tables",
+}
+"""Endings, and the modules of this package that know them."""
+
+TEXT = (".csv", ".jsonl", ".ndjson")
+GEOMETRY_ONLY = (".gpkg", ".geojson", ".gpx")
+
+
+def carries_statement(suffix: str) -> bool:
+    """Whether the file itself can hold its guarantee; otherwise it stands beside the file."""
+    return suffix not in TEXT
 
 
 @contextlib.contextmanager
-def open_table(path: Path, columns: Sequence[str], *, numbers: Sequence[str]) -> Iterator[Table]:
-    """Open `columns` of a file; in text formats those in `numbers` are read as doubles."""
+def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
+    """Open the wanted columns of a file."""
     if not path.is_file():
         raise InvalidInput(f"the input {path.name} is not a file")
-    opener = {".csv": _open_csv, ".parquet": _open_parquet}.get(path.suffix)
-    if opener is None:
-        raise InvalidInput(f"the input must end in .csv or .parquet; got {path.name}")
+    module = _module(path.suffix, f"the input {path.name}")
     if path.stat().st_size == 0:
         raise InvalidInput(f"the input {path.name} is empty")
-    try:
-        with opener(path, columns, numbers) as table:
-            yield table
-    except (pa.ArrowException, UnicodeDecodeError, OSError):
-        numbers_text = " and ".join(repr(name) for name in numbers)
-        raise InvalidInput(
-            f"the input {path.name} cannot be read as {path.suffix[1:]} with numbers in"
-            f" {numbers_text}: is it damaged, or is a value there not a number?"
-        ) from None
+    with contextlib.ExitStack() as stack:
+        with told_without_values(path.name, path.suffix, wanted):
+            try:
+                table = stack.enter_context(module.open_table(path, wanted))
+            except OSError:  # Arrow's word for many kinds of damage
+                raise _Unreadable from None
+        yield replace(table, batches=_guarded(table.batches, path, wanted))
 
 
-def _check_columns(path: Path, present: Sequence[str], wanted: Sequence[str]) -> None:
-    twice = sorted({name for name in wanted if present.count(name) > 1})
+def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write a new file of the kind that its ending names."""
+    _module(path.suffix, "the output").write_table(path, writing, batches)
+
+
+def check_columns(name: str, present: Sequence[str], wanted: Sequence[str]) -> None:
+    """All wanted columns are there, and no column name is there twice."""
+    twice = sorted({column for column in present if present.count(column) > 1})
     if twice:
-        raise InvalidInput(f"the input {path.name} has two columns named {', '.join(twice)}")
-    missing = [name for name in wanted if name not in present]
+        raise InvalidInput(f"the input {name} has two columns named {', '.join(map(repr, twice))}")
+    missing = [column for column in wanted if column not in present]
     if missing:
         raise InvalidInput(
-            f"the input {path.name} has no column {', '.join(map(repr, missing))};"
+            f"the input {name} has no column {', '.join(map(repr, missing))};"
             f" it has {', '.join(map(repr, present))}"
         )
 
 
-@contextlib.contextmanager
-def _open_csv(path: Path, columns: Sequence[str], numbers: Sequence[str]) -> Iterator[Table]:
-    from pyarrow import csv
-
-    with csv.open_csv(path, read_options=csv.ReadOptions(block_size=1 << 20)) as reader:
-        _check_columns(path, reader.schema.names, columns)
-    types = {name: pa.float64() if name in numbers else pa.string() for name in columns}
-    with csv.open_csv(
-        path,
-        read_options=csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
-        parse_options=csv.ParseOptions(newlines_in_values=True),
-        convert_options=csv.ConvertOptions(
-            column_types=types, include_columns=list(columns), strings_can_be_null=False
-        ),
-    ) as reader:
-        yield Table(reader.schema, iter(reader), None)
+class _Unreadable(Exception):
+    """A reader's own error, marked so that a writer's is not taken for it."""
 
 
 @contextlib.contextmanager
-def _open_parquet(path: Path, columns: Sequence[str], numbers: Sequence[str]) -> Iterator[Table]:
-    from pyarrow import parquet
+def told_without_values(name: str, suffix: str, wanted: Wanted) -> Iterator[None]:
+    """Turn a reader's error into one sentence that quotes nothing of the file."""
+    try:
+        yield
+    except WhereishError:
+        raise
+    except (_Unreadable, pa.ArrowException, UnicodeDecodeError):
+        numbers = " and ".join(repr(column) for column in wanted.numbers)
+        having = f" with numbers in {numbers}" if numbers else ""
+        raise InvalidInput(
+            f"the input {name} cannot be read as {suffix[1:]}{having}: is it damaged, or is a"
+            " value not what its column holds?"
+        ) from None
 
-    # Buffering ahead would hold whole row groups in memory.
-    with parquet.ParquetFile(path, pre_buffer=False) as file:
-        _check_columns(path, file.schema_arrow.names, columns)
-        batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns))
-        yield Table(file.schema_arrow, batches, file.metadata.num_rows)
+
+def _guarded(
+    batches: Iterator[pa.RecordBatch], path: Path, wanted: Wanted
+) -> Iterator[pa.RecordBatch]:
+    """The batches; whatever their reader raises is the file's fault."""
+    with told_without_values(path.name, path.suffix, wanted):
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                # Text that is no UTF-8 would come to light only where it is used.
+                batch.validate(full=True)
+            except WhereishError:
+                raise
+            except Exception as error:
+                raise _Unreadable from error
+            yield batch
 
 
-@contextlib.contextmanager
-def writer(
-    path: Path, suffix: str, schema: pa.Schema
-) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """A function that appends batches to a new file of the kind that `suffix` names."""
-    from pyarrow import csv, parquet
-
-    if suffix == ".csv":
-        with csv.CSVWriter(path, schema.remove_metadata()) as sink:
-            yield lambda batch: sink.write_batch(batch.replace_schema_metadata(None))
-    elif suffix == ".parquet":
-        # Reports rarely repeat, so a dictionary of them only costs time.
-        floats = [f.name for f in schema if pa.types.is_floating(f.type)]
-        repeating = [f.name for f in schema if f.name not in floats]
-        split = dict.fromkeys(floats, "BYTE_STREAM_SPLIT")
-        with parquet.ParquetWriter(
-            path,
-            schema,
-            use_dictionary=repeating,
-            column_encoding=split or None,
-        ) as sink:
-            yield sink.write_batch
-    else:
-        raise InvalidInput(f"the output must end in .csv or .parquet; got {suffix or 'no ending'}")
+def _module(suffix: str, what: str) -> Any:
+    home = KINDS.get(suffix)
+    if home is None:
+        raise InvalidInput(f"{what} must end in one of {', '.join(KINDS)}; got {suffix or 'none'}")
+    return import_module(f"whereish.publish.{home}")

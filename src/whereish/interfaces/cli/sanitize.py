@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,9 @@ from whereish.interfaces.cli.parameters import BBOX, EPSILON, describe
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
+    from whereish.publish.kernel import Plan
     from whereish.space.box import Box
+    from whereish.space.sites import Sites
 
 __all__ = ["command"]
 
@@ -25,15 +27,40 @@ __all__ = ["command"]
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="The new file, .csv or .parquet.",
+    help="The new file, or for a folder the new folder.",
 )
-@click.option("--lon", required=True, help="Column of longitudes, in degrees.")
-@click.option("--lat", required=True, help="Column of latitudes, in degrees.")
+@click.option("--lon", help="Column of longitudes, in degrees.")
+@click.option("--lat", help="Column of latitudes, in degrees.")
+@click.option("--geometry", help="Or the column of points (files with a geometry need neither).")
+@click.option(
+    "--location",
+    "locations",
+    multiple=True,
+    metavar="LON,LAT",
+    help="A further secret location: its two columns.",
+)
 @click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as 'ln(4)/200 m'.")
+@click.option(
+    "--epsilon-column", help="Column with each row's own level per metre, at most --epsilon."
+)
 @click.option(
     "--keep", multiple=True, help="A further column to release as it is; all others are dropped."
 )
+@click.option(
+    "--coarsen",
+    multiple=True,
+    metavar="COLUMN=STEP",
+    help="A time column to release coarsely, as 'time=1 h'.",
+)
 @click.option("--bbox", type=BBOX, help="Where all locations must lie; catches swapped columns.")
+@click.option(
+    "--remap",
+    type=click.Path(path_type=Path),
+    help="A public table with columns lon and lat: reports move to the closest of its places.",
+)
+@click.option("--layer", help="The layer of a file that has several.")
+@click.option("--ledger", help="Charge this ledger: a path, or postgresql://...")
+@click.option("--subject", help="With --ledger: the column of whom to charge.")
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option(
     "--insecure-seed",
@@ -43,40 +70,94 @@ __all__ = ["command"]
 def command(
     source: Path,
     output: Path,
-    lon: str,
-    lat: str,
+    lon: str | None,
+    lat: str | None,
+    geometry: str | None,
+    locations: tuple[str, ...],
     epsilon: Epsilon,
+    epsilon_column: str | None,
     keep: tuple[str, ...],
+    coarsen: tuple[str, ...],
     bbox: Box | None,
+    remap: Path | None,
+    layer: str | None,
+    ledger: str | None,
+    subject: str | None,
     overwrite: bool,
     insecure_seed: int | None,
 ) -> None:
-    """Blur the locations of SOURCE (.csv or .parquet), row by row.
+    """Blur the locations of SOURCE, row by row.
 
-    The output holds the two location columns and those that --keep names, nothing
-    else.  Its guarantee is stored in the Parquet metadata, or beside a CSV file in
-    NAME.csv.whereish.json.  On an error nothing is written.
+    Files end in .csv, .jsonl, .ndjson, .parquet, .geoparquet, .gpkg, .geojson or .gpx;
+    a folder may hold many.  The output holds the locations and the columns that --keep
+    and --coarsen name, nothing else.  Its guarantee is stored in it, or beside a text
+    file in NAME.whereish.json.  On an error nothing is written and nobody is charged; a
+    job with a ledger that was interrupted is finished by running it again.
     """
+    from whereish.publish.ledger import open_ledger
     from whereish.publish.sanitize import sanitize
 
+    plan: Plan = {
+        "lon": lon,
+        "lat": lat,
+        "geometry": geometry,
+        "locations": [_pair(text) for text in locations],
+        "epsilon": epsilon,
+        "epsilon_column": epsilon_column,
+        "keep": keep,
+        "coarsen": dict(_step(text) for text in coarsen),
+        "bbox": bbox,
+        "remap": None if remap is None else _sites(remap),
+    }
     with _progress() as show:
         release = sanitize(
             source,
             output,
-            lon=lon,
-            lat=lat,
-            epsilon=epsilon,
-            keep=keep,
-            bbox=bbox,
+            ledger=None if ledger is None else open_ledger(ledger),
+            subject=subject,
+            layer=layer,
             overwrite=overwrite,
             insecure_seed=insecure_seed,
             progress=show,
+            **plan,
         )
     click.echo(f"{release.rows} rows written to {output.name}")
+    if release.resumed:
+        click.echo("an earlier run had drawn them; this one finished it, and charged nobody twice")
     click.echo(describe(release.guarantee))
     click.echo("this holds for each row; a person in k rows is protected at k times epsilon")
     if release.reproducible:
         click.echo("WARNING: made with --insecure-seed; this noise protects nobody", err=True)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    lon, comma, lat = text.partition(",")
+    if not comma or not lon or not lat:
+        raise click.BadParameter("must be two column names, LON,LAT", param_hint="--location")
+    return lon, lat
+
+
+def _step(text: str) -> tuple[str, str]:
+    column, equals, step = text.partition("=")
+    if not equals:
+        raise click.BadParameter("must be COLUMN=STEP, as 'time=1 h'", param_hint="--coarsen")
+    return column, step
+
+
+def _sites(path: Path) -> Sites:
+    """The public places of a table."""
+    import numpy as np
+
+    from whereish.publish.locations import LonLat
+    from whereish.publish.tables import Wanted, open_table
+    from whereish.space.points import Points
+    from whereish.space.sites import Sites
+    from whereish.space.sphere import Sphere
+
+    names = ("lon", "lat")
+    with open_table(path, Wanted(names, names)) as table:
+        places = [LonLat(*names).read(batch) for batch in table.batches]
+    return Sites(Points(np.concatenate([np.empty((0, 2)), *places]), Sphere()))
 
 
 @contextlib.contextmanager
@@ -89,7 +170,12 @@ def _progress() -> Iterator[Callable[[int, int | None], None] | None]:
     if not console.is_terminal:
         yield None
         return
-    columns = ("rows", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns: tuple[Any, ...] = (
+        "rows",
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("rows", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

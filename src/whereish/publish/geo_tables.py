@@ -1,0 +1,137 @@
+"""GeoPackage and GeoJSON, and GPX as an input, through GDAL (the `geo` extra).
+
+The guarantee goes into a GeoPackage's metadata tables and a GeoJSON's foreign member
+"whereish".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from whereish.errors import InvalidInput, MissingExtra
+from whereish.publish.crs import require_degrees
+from whereish.publish.tables import BATCH_ROWS, Table, Wanted, Writing, check_columns
+
+__all__ = ["open_table", "write_table"]
+
+_DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON"}
+_GPX_POINTS = ("waypoints", "route_points", "track_points")
+
+
+def _pyogrio() -> Any:
+    try:
+        import pyogrio
+    except ImportError:
+        raise MissingExtra("pyogrio", "geo") from None
+    return pyogrio
+
+
+@contextlib.contextmanager
+def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
+    """Open one layer of points."""
+    pyogrio = _pyogrio()
+    geometry = wanted.geometries[0] if wanted.geometries else "geometry"
+    fields = [name for name in wanted.columns if name != geometry]
+    with contextlib.ExitStack() as stack:
+        try:
+            layer = _layer(path, wanted.layer, pyogrio)
+            info = pyogrio.read_info(path, layer=layer)
+            check_columns(path.name, [geometry, *info["fields"]], wanted.columns)
+            crs = require_degrees(info["crs"], f"the input {path.name}")
+            meta, reader = stack.enter_context(
+                pyogrio.open_arrow(
+                    path, layer=layer, columns=fields, batch_size=BATCH_ROWS, use_pyarrow=True
+                )
+            )
+        except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError):
+            raise InvalidInput(
+                f"the input {path.name} cannot be read as {path.suffix[1:]}: is it damaged?"
+            ) from None
+        names = [*fields, meta["geometry_name"] or "wkb_geometry"]
+        stored = pa.schema([reader.schema.field(name).remove_metadata() for name in names])
+        schema = pa.schema([*(stored.field(name) for name in fields), (geometry, stored.types[-1])])
+        batches = (
+            pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=schema)
+            for batch in reader
+        )
+        yield Table(schema, batches, None, crs)
+
+
+def _layer(path: Path, asked: str | None, pyogrio: Any) -> str:
+    """The layer asked for, or the only one that has rows."""
+    layers = [str(name) for name, _ in pyogrio.list_layers(path)]
+    if asked is not None:
+        if asked not in layers:
+            raise InvalidInput(
+                f"layer must be one of {', '.join(map(repr, layers))}; got {asked!r}"
+            )
+        return asked
+    if path.suffix == ".gpx":
+        layers = [name for name in layers if name in _GPX_POINTS]
+    filled = [
+        name
+        for name in layers
+        if pyogrio.read_info(path, layer=name, force_feature_count=True)["features"]
+    ]
+    if len(filled) > 1:
+        raise InvalidInput(
+            f"the input {path.name} has rows in the layers {', '.join(map(repr, filled))}: choose"
+            " one as layer"
+        )
+    if not layers:
+        raise InvalidInput(f"the input {path.name} has no layer of points")
+    return (filled or layers)[0]
+
+
+def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write one layer of points with the statement in its metadata."""
+    pyogrio = _pyogrio()
+    (geometry,) = writing.geometries
+    said = json.dumps(writing.statement)
+    options: dict[str, Any] = {}
+    if path.suffix == ".gpkg":
+        options["dataset_metadata"] = {"whereish": said}
+    elif path.suffix == ".geojson":
+        native = {"type": "FeatureCollection", "whereish": writing.statement}
+        options |= {
+            "RFC7946": "YES",
+            "NATIVE_DATA": json.dumps(native),
+            "NATIVE_MEDIA_TYPE": "application/vnd.geo+json",
+        }
+    failure: list[BaseException] = []
+    reader = pa.RecordBatchReader.from_batches(writing.schema, _remembering(batches, failure))
+    try:
+        pyogrio.write_arrow(
+            reader,
+            path,
+            driver=_DRIVERS[path.suffix],
+            layer="reports",
+            geometry_name=geometry,
+            geometry_type="Point",
+            crs=writing.crs or "EPSG:4326",
+            **options,
+        )
+    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError):
+        if failure:
+            raise failure[0] from None
+        raise InvalidInput(
+            f"the output cannot be written as {path.suffix[1:]}: a column has a type or a name"
+            " that it does not know, or the disk is full"
+        ) from None
+
+
+def _remembering(
+    batches: Iterator[pa.RecordBatch], failure: list[BaseException]
+) -> Iterator[pa.RecordBatch]:
+    """The batches; GDAL would replace what their source raises by an error of its own."""
+    try:
+        yield from batches
+    except BaseException as error:
+        failure.append(error)
+        raise

@@ -1,0 +1,366 @@
+"""The kernel of publishing: a record batch with true locations in, one with reports out.
+
+All logic about rows is here, and nothing about files, frames or engines: they all run
+this one function.  Only what is named leaves: the locations as reports, the columns of
+`keep` as they came, those of `coarsen` as coarse times.  Everything else (altitude,
+speed, heading, accuracy, free text, a data frame's index) is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypedDict, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+import whereish
+from whereish.errors import InvalidInput
+from whereish.mechanisms.base import Mechanism
+from whereish.mechanisms.registry import mechanism_named
+from whereish.privacy.guarantee import Guarantee
+from whereish.publish.locations import XY, GeometryColumn, Location, LonLat, as_locations
+from whereish.publish.public_sets import PlaceMap, as_place_map
+from whereish.publish.times import TimeStep
+from whereish.randomness import Randomness
+from whereish.space.box import Box
+from whereish.space.plane import Plane
+from whereish.space.points import FloatArray, Points
+from whereish.space.sites import Sites
+from whereish.units import Epsilon
+
+__all__ = ["METADATA_KEY", "BatchSanitizer", "Plan", "planned"]
+
+METADATA_KEY = b"whereish"
+
+
+@runtime_checkable
+class Geographic(Protocol):
+    """A space that degrees can enter and leave."""
+
+    def from_degrees(self, lon: ArrayLike, lat: ArrayLike) -> Points: ...
+
+    def to_degrees(self, points: Points) -> tuple[FloatArray, FloatArray]: ...
+
+
+class Plan(TypedDict, total=False):
+    """What to release of each row; every door of publishing takes these words.
+
+    Attributes
+    ----------
+    lon, lat
+        The columns of the secret location, in degrees.
+    geometry
+        Or the column of its points (WKB or GeoArrow), in WGS84 degrees.
+    locations
+        Several secret locations: pairs of columns, names of geometry columns, or
+        XY("x", "y") for coordinates of the mechanism's own plane, in metres.  A location
+        that is no secret is named in `keep` instead.
+    epsilon
+        The privacy level of each report, such as "ln(4)/200 m".
+    mechanism
+        A name of the registry ("globe-laplace" unless said), built from `epsilon` and
+        `options`; or a built mechanism, such as one of a privacy map, without `epsilon`.
+    options
+        What the named mechanism takes besides epsilon, such as `plane`.
+    epsilon_column
+        A column with each row's own level per metre, at most `epsilon`.  It must not
+        depend on the location, or it tells of it.
+    keep
+        Further columns to release as they are; all others are dropped.
+    coarsen
+        Time columns to release coarsely: {"time": "1 h"}.
+    bbox
+        Where all locations must lie, in degrees; catches swapped columns.
+    remap
+        Public places to move reports to: Sites, or a function of (n, 2) degrees.
+    """
+
+    lon: str | None
+    lat: str | None
+    geometry: str | None
+    locations: Sequence[Location | tuple[str, str] | str] | None
+    epsilon: Epsilon | str | None
+    mechanism: Mechanism | str | None
+    options: Mapping[str, Any]
+    epsilon_column: str | None
+    keep: Sequence[str]
+    coarsen: Mapping[str, str | TimeStep]
+    bbox: Box | None
+    remap: PlaceMap | Sites | None
+
+
+@dataclass(frozen=True)
+class BatchSanitizer:
+    """The plan, checked: a function of record batches.
+
+    Parameters
+    ----------
+    mechanism
+        Draws the reports; with `level_column` it is the one of the largest epsilon.
+    locations, outputs
+        Where the secret locations are, and the columns in which their reports leave.
+    rebuild
+        With `level_column`: the mechanism of another epsilon.
+    """
+
+    mechanism: Mechanism
+    locations: tuple[Location, ...]
+    outputs: tuple[Location, ...] = ()
+    keep: tuple[str, ...] = ()
+    coarsen: Mapping[str, TimeStep] = field(default_factory=dict)
+    bbox: Box | None = None
+    remap: PlaceMap | None = None
+    level_column: str | None = None
+    rebuild: Callable[[Epsilon], Mechanism] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.locations:
+            raise InvalidInput("name at least one location: lon and lat, geometry, or locations")
+        self._check_space()
+        if not self.outputs:
+            object.__setattr__(self, "outputs", self.locations)
+        places = {name for location in self.locations for name in location.columns}
+        places |= {name for location in self.outputs for name in location.columns}
+        kept = [name for name in (*self.keep, *self.coarsen) if name in places]
+        if kept:
+            raise InvalidInput(
+                "keep must not name the location's own columns (they are released blurred);"
+                f" got {', '.join(kept)}"
+            )
+        twice = [n for n in self.keep if n in self.coarsen or self.keep.count(n) > 1]
+        if twice:
+            raise InvalidInput(f"a column may be kept once, or coarsened; got {twice[0]!r} twice")
+
+    def _check_space(self) -> None:
+        space, in_metres = self.mechanism.space, [isinstance(at, XY) for at in self.locations]
+        if not any(in_metres):
+            # A plane without a coordinate system refuses degrees when they come; say it now.
+            nowhere = isinstance(space, Plane) and space.crs is None
+            if nowhere or not isinstance(space, Geographic):
+                raise InvalidInput(
+                    "the mechanism must live where degrees can enter: on the globe or on a"
+                    f" projected plane; got {space.description}"
+                )
+        elif not all(in_metres) or not isinstance(space, Plane) or self.remap is not None:
+            raise InvalidInput(
+                "coordinates in metres need a mechanism on a plane, for all locations, and no"
+                f" remap (which is in degrees); the mechanism lives in {space.description}"
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read, each once."""
+        names = [name for location in self.locations for name in location.columns]
+        level = () if self.level_column is None else (self.level_column,)
+        return tuple(dict.fromkeys((*names, *self.keep, *self.coarsen, *level)))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that must hold numbers: text formats are told."""
+        pairs = [at.columns for at in self.locations if isinstance(at, LonLat)]
+        level = () if self.level_column is None else (self.level_column,)
+        return (*(name for pair in pairs for name in pair), *level)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What each location's report keeps; with `level_column`, at most."""
+        return self.mechanism.guarantee
+
+    def leaving_as(self, outputs: Sequence[Location]) -> BatchSanitizer:
+        """The same plan, with reports in other columns."""
+        return replace(self, outputs=tuple(outputs))
+
+    @property
+    def geometries(self) -> tuple[str, ...]:
+        """The geometry columns among those that leave."""
+        return tuple(at.name for at in self.outputs if isinstance(at, GeometryColumn))
+
+    def statement(self, *, reproducible: bool) -> dict[str, Any]:
+        """What is said of the release, in it or beside it."""
+        said: dict[str, Any] = {
+            "whereish": whereish.__version__,
+            "guarantee": self.guarantee.to_json(),
+            "scope": "each row alone; a person in k rows is protected at k times this",
+            "reproducible": reproducible,
+            "locations": [list(location.columns) for location in self.outputs],
+        }
+        if len(self.locations) > 1:
+            said["scope"] = (
+                f"each of the {len(self.locations)} locations of each row alone; a person in k"
+                f" rows is protected at {len(self.locations)} k times this"
+            )
+        if self.level_column is not None:
+            said["level"] = "each row has its own level, at most the one stated"
+        if self.remap is not None:
+            said["remapped"] = "reports were moved to public places, which keeps the guarantee"
+        if self.coarsen:
+            said["coarsened"] = {n: f"{step.count} {step.unit}" for n, step in self.coarsen.items()}
+        return said
+
+    def schema(
+        self, source: pa.Schema, metadata: Mapping[bytes | str, bytes | str] | None = None
+    ) -> pa.Schema:
+        """The output's schema; nothing of the source's metadata is in it."""
+        fields = [one for location in self.outputs for one in location.fields]
+        fields += [source.field(name).remove_metadata() for name in self.keep]
+        fields += [
+            pa.field(name, step.type_of(source.field(name).type))
+            for name, step in self.coarsen.items()
+        ]
+        return pa.schema(fields, metadata=dict(metadata) if metadata else None)
+
+    def __call__(self, batch: pa.RecordBatch, schema: pa.Schema, rng: Randomness) -> pa.RecordBatch:
+        """Replace the locations of one batch."""
+        levels = self.levels(batch)
+        arrays: list[Any] = []
+        for location, leaving in zip(self.locations, self.outputs, strict=True):
+            degrees = location.read(batch)
+            self._refuse_outside(degrees)
+            arrays += leaving.write(*self._reports(degrees, levels, rng))
+        arrays += [batch.column(name) for name in self.keep]
+        arrays += [step.floor(batch.column(name), name) for name, step in self.coarsen.items()]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def levels(self, batch: pa.RecordBatch) -> FloatArray | None:
+        """Each row's own level per metre, checked; None where all share one."""
+        if self.level_column is None:
+            return None
+        column = batch.column(self.level_column)
+        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+            raise InvalidInput(
+                f"column {self.level_column!r} must hold levels per metre; got {column.type}"
+            )
+        levels: FloatArray = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        most = self.epsilon().per_m
+        wrong = int((~((levels > 0) & (levels <= most))).sum())
+        if wrong:
+            raise InvalidInput(
+                f"column {self.level_column!r} must hold levels per metre, greater than 0 and at"
+                f" most epsilon = {most:g}; {wrong} rows do not"
+            )
+        return levels
+
+    def epsilon(self) -> Epsilon:
+        """The level per true metre that one report keeps, for charging.
+
+        On a plane of scale k, d <= c * Euclidean there is at most c k in true metres.
+        """
+        from whereish.privacy.metric import Euclidean, Geodesic, Manhattan
+
+        metric, space = self.guarantee.metric, self.mechanism.space
+        level = metric.ratio_to(Geodesic())
+        if isinstance(space, Plane):
+            ratios = metric.ratio_to(Euclidean()), math.sqrt(2) * metric.ratio_to(Manhattan())
+            level = min(ratios) * space.scale
+        if not math.isfinite(level):
+            raise InvalidInput(
+                "this guarantee is not known to be a level times metres, which a budget is"
+                f" counted in: {metric.description}"
+            )
+        own = getattr(self.mechanism, "epsilon", None)
+        # The level that was asked for, where the roundings of the plane's scale hide it.
+        if isinstance(own, Epsilon) and math.isclose(own.per_m, level, rel_tol=1e-12):
+            return own
+        return Epsilon.per_metre(level)
+
+    def _reports(
+        self, degrees: FloatArray, levels: FloatArray | None, rng: Randomness
+    ) -> tuple[FloatArray, FloatArray]:
+        in_metres = isinstance(self.locations[0], XY)
+        if levels is None:
+            lon, lat = _drawn(self.mechanism, degrees, rng, in_metres)
+        else:
+            assert self.rebuild is not None
+            lon, lat = np.empty(len(degrees)), np.empty(len(degrees))
+            order = np.argsort(levels, kind="stable")
+            values, starts = np.unique(levels[order], return_index=True)
+            for value, rows in zip(values, np.split(order, starts[1:]), strict=True):
+                mechanism = self.rebuild(Epsilon.per_metre(value))
+                lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng, in_metres)
+        if self.remap is not None:
+            moved = np.asarray(self.remap(np.column_stack([lon, lat])), float)
+            if moved.shape != (len(lon), 2):
+                raise InvalidInput(
+                    f"remap must return (n, 2) degrees for (n, 2) degrees; got {moved.shape}"
+                )
+            return np.ascontiguousarray(moved[:, 0]), np.ascontiguousarray(moved[:, 1])
+        return lon, lat
+
+    def _refuse_outside(self, degrees: FloatArray) -> None:
+        if self.bbox is None:
+            return
+        outside = int((~self.bbox.contains(degrees)).sum())
+        if outside:
+            raise InvalidInput(
+                f"{outside} rows lie outside the declared bbox: are latitude and longitude"
+                " swapped, or is the bbox too small?"
+            )
+
+
+def _drawn(
+    mechanism: Mechanism, places: FloatArray, rng: Randomness, in_metres: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Reports of places, in degrees or in the coordinates of the mechanism's plane."""
+    space = mechanism.space
+    if in_metres:
+        reports = mechanism.report(places, rng=rng).coordinates
+        columns = reports[:, 0], reports[:, 1]
+    else:
+        assert isinstance(space, Geographic)
+        secrets = space.from_degrees(places[:, 0], places[:, 1])
+        columns = space.to_degrees(mechanism.report(secrets, rng=rng))
+    return np.ascontiguousarray(columns[0]), np.ascontiguousarray(columns[1])
+
+
+def planned(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:
+    """The kernel of a plan; `geometry` is used where the plan names no location."""
+    unknown = sorted(set(plan) - set(Plan.__annotations__))
+    if unknown:
+        raise TypeError(f"unknown words in the plan: {', '.join(unknown)}")
+    locations = as_locations(
+        plan.get("lon"), plan.get("lat"), plan.get("geometry"), plan.get("locations")
+    )
+    if not locations and geometry is not None:
+        locations = (GeometryColumn(geometry),)
+    mechanism, rebuild = _mechanism(plan)
+    keep, level_column = plan.get("keep", ()), plan.get("epsilon_column")
+    if isinstance(keep, str):
+        raise InvalidInput(f"keep must be a list of column names; got the text {keep!r}")
+    if level_column is not None and rebuild is None:
+        raise InvalidInput(
+            "epsilon_column needs epsilon (its largest value) and a named mechanism, which is"
+            " built anew for each level"
+        )
+    return BatchSanitizer(
+        mechanism,
+        locations,
+        keep=tuple(keep),
+        coarsen={name: TimeStep.of(step) for name, step in plan.get("coarsen", {}).items()},
+        bbox=plan.get("bbox"),
+        remap=as_place_map(plan.get("remap")),
+        level_column=level_column,
+        rebuild=rebuild if level_column is not None else None,
+    )
+
+
+def _mechanism(plan: Plan) -> tuple[Mechanism, Callable[[Epsilon], Mechanism] | None]:
+    epsilon, mechanism = plan.get("epsilon"), plan.get("mechanism")
+    options = dict(plan.get("options", {}))
+    if mechanism is None or isinstance(mechanism, str):
+        if epsilon is None:
+            raise InvalidInput("give either epsilon or mechanism (a built one has its own level)")
+        name = mechanism or "globe-laplace"
+
+        def build(level: Epsilon) -> Mechanism:
+            return mechanism_named(name, level, **options)
+
+        return build(Epsilon.of(epsilon)), build
+    if epsilon is not None or options:
+        raise InvalidInput(
+            "give either epsilon or mechanism, and not both: a built one has its own level"
+        )
+    return mechanism, None

@@ -1,0 +1,79 @@
+"""The ledger's tables in an SQLite file: the default, for one host.
+
+Write-ahead log, synchronous = FULL: a charge that has returned survives a power cut.
+Every transaction opens its own connection, so that threads and forks share nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from whereish.errors import InvalidInput, LedgerUnavailable
+from whereish.publish.ledger import TABLES
+
+__all__ = ["SqliteDatabase"]
+
+_PATIENCE_S = 120
+
+
+class SqliteDatabase:
+    """One SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if not path.parent.is_dir():
+            raise InvalidInput(f"the folder of the ledger {path.name} does not exist")
+        with self._connected() as connection:
+            # Not within a transaction: SQLite changes the journal only outside.
+            connection.execute("PRAGMA journal_mode = WAL")
+        with self.transaction(writing=True) as run:
+            for table in TABLES:
+                run.rows(table)
+
+    @contextlib.contextmanager
+    def transaction(self, *, writing: bool) -> Iterator[_Run]:
+        """`BEGIN IMMEDIATE` takes the write lock at once, so a check cannot grow stale."""
+        with self._connected() as connection:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+            try:
+                yield _Run(connection)
+                connection.execute("COMMIT")
+            finally:
+                # Closing rolls back what was not committed.
+                if connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(self._path, timeout=_PATIENCE_S, isolation_level=None)
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise LedgerUnavailable(
+                f"the ledger {self._path.name} cannot be used ({error}); nothing was released"
+            ) from None
+
+
+class _Run:
+    """Statements on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
+
+    def lock(self, subjects: Sequence[str]) -> None:
+        """`BEGIN IMMEDIATE` has locked them all."""

@@ -1,0 +1,82 @@
+"""Parquet, and GeoParquet where there is a geometry (version 1.1, WKB points)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from whereish.errors import InvalidInput
+from whereish.publish.crs import require_degrees
+from whereish.publish.tables import BATCH_ROWS, Table, Wanted, Writing, check_columns
+
+__all__ = ["geo_metadata", "open_table", "write_table"]
+
+_DEFAULT_CRS = "OGC:CRS84"  # what GeoParquet means where it says nothing
+
+
+@contextlib.contextmanager
+def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
+    """Open columns of a Parquet file, batch by batch."""
+    from pyarrow import parquet
+
+    # Buffering ahead would hold whole row groups in memory.
+    with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
+        schema = file.schema_arrow
+        check_columns(path.name, schema.names, wanted.columns)
+        crs = _crs(path.name, schema.metadata or {}, wanted.geometries)
+        batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.columns))
+        yield Table(schema, batches, file.metadata.num_rows, crs)
+
+
+def _crs(name: str, metadata: dict[bytes, bytes], geometries: Any) -> str | None:
+    if not geometries:
+        return None
+    systems = []
+    for column in geometries:
+        what = f"geometry {column!r} of {name}"
+        try:
+            described = json.loads(metadata[b"geo"])["columns"][column]
+        except (KeyError, ValueError, TypeError):
+            raise InvalidInput(
+                f"{what} is not described in GeoParquet metadata, so its coordinate system is"
+                " unknown: write the file as GeoParquet, or give lon and lat columns"
+            ) from None
+        systems.append(require_degrees(described.get("crs", _DEFAULT_CRS), what))
+    return systems[0]
+
+
+def geo_metadata(geometries: Sequence[str], crs: str | None) -> bytes:
+    """GeoParquet's description of columns of WKB points, without an extent."""
+    column: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
+    if crs is not None:
+        column["crs"] = json.loads(crs)
+    columns = dict.fromkeys(geometries, column)
+    described = {"version": "1.1.0", "primary_column": geometries[0], "columns": columns}
+    return json.dumps(described).encode()
+
+
+def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write a Parquet file with the statement, and the geometry, in its metadata."""
+    from pyarrow import parquet
+
+    metadata: dict[bytes | str, bytes | str] = {b"whereish": json.dumps(writing.statement).encode()}
+    if writing.geometries:
+        metadata[b"geo"] = geo_metadata(writing.geometries, writing.crs)
+    schema = writing.schema.with_metadata(metadata)
+    # Reports rarely repeat, so a dictionary of them only costs time.
+    floats = [f.name for f in schema if pa.types.is_floating(f.type)]
+    repeating = [f.name for f in schema if f.name not in (*floats, *writing.geometries)]
+    split = dict.fromkeys(floats, "BYTE_STREAM_SPLIT")
+    with parquet.ParquetWriter(
+        path,
+        schema,
+        use_dictionary=repeating,
+        column_encoding=split or None,
+    ) as sink:
+        for batch in batches:
+            sink.write_batch(batch.replace_schema_metadata(metadata))

@@ -1,0 +1,400 @@
+"""Every kind of file, in and out; real readers of what comes out; damaged input."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyogrio
+import pytest
+import shapely
+
+import whereish as wh
+from whereish.errors import InvalidInput
+from whereish.privacy import GreatCircle, Guarantee
+from whereish.publish.tables import KINDS
+
+EPS = "ln(4)/200 m"
+ROWS = 300
+
+
+def people(rows: int = ROWS) -> pd.DataFrame:
+    generator = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "who": [f"p{i % 10}" for i in range(rows)],
+            "lon": generator.uniform(2.2, 2.5, rows),
+            "lat": generator.uniform(48.8, 48.9, rows),
+            "speed": generator.uniform(0, 30, rows),
+            "time": pd.date_range("2026-01-01", periods=rows, freq="7min", tz="UTC"),
+        }
+    )
+
+
+def geo_people(rows: int = ROWS) -> gpd.GeoDataFrame:
+    frame = people(rows)
+    points = gpd.points_from_xy(frame.pop("lon"), frame.pop("lat"))
+    return gpd.GeoDataFrame(frame, geometry=points, crs=4326)
+
+
+def write(path, rows: int = ROWS) -> dict:
+    """Write people as the kind that the path names; how to point at their locations."""
+    plain, geo = people(rows), geo_people(rows)
+    if path.suffix == ".csv":
+        plain.to_csv(path, index=False)
+    elif path.suffix in (".jsonl", ".ndjson"):
+        plain.to_json(path, orient="records", lines=True, date_format="iso")
+    elif path.suffix == ".parquet":
+        plain.to_parquet(path, index=False)
+    elif path.suffix == ".geoparquet":
+        geo.to_parquet(path, index=False)
+        return {}
+    elif path.suffix == ".gpx":
+        geo[["time", "geometry"]].to_file(path, driver="GPX", layer="waypoints")
+        return {}
+    else:
+        geo.to_file(path)
+        return {}
+    return {"lon": "lon", "lat": "lat"}
+
+
+def places(path) -> np.ndarray:
+    """The (n, 2) degrees of a file."""
+    if path.suffix in (".gpkg", ".geojson", ".gpx"):
+        layer = {"layer": "waypoints"} if path.suffix == ".gpx" else {}
+        return gpd.read_file(path, **layer).get_coordinates().to_numpy()
+    if path.suffix == ".geoparquet":
+        return gpd.read_parquet(path).get_coordinates().to_numpy()
+    if path.suffix == ".parquet":
+        if "geometry" in pq.read_schema(path).names:
+            return gpd.read_parquet(path).get_coordinates().to_numpy()
+        return pd.read_parquet(path)[["lon", "lat"]].to_numpy()
+    reader = pd.read_csv if path.suffix == ".csv" else lambda p: pd.read_json(p, lines=True)
+    return reader(path)[["lon", "lat"]].to_numpy()
+
+
+def stated(path) -> dict:
+    """The statement in, or beside, a file."""
+    beside = path.with_name(path.name + ".whereish.json")
+    if path.suffix in (".parquet", ".geoparquet"):
+        return json.loads(pq.read_schema(path).metadata[b"whereish"])
+    if path.suffix == ".gpkg":
+        return json.loads(pyogrio.read_info(path)["dataset_metadata"]["whereish"])
+    if path.suffix == ".geojson":
+        return json.loads(path.read_text())["whereish"]
+    if path.suffix == ".gpx":
+        text = ElementTree.parse(path).findtext(".//{*}metadata/{*}desc")
+        return json.loads(text)
+    return json.loads(beside.read_text())
+
+
+@pytest.mark.parametrize("into", KINDS)
+@pytest.mark.parametrize("out_of", KINDS)
+def test_every_kind_into_every_kind(tmp_path, out_of, into):
+    source, output = tmp_path / f"in{out_of}", tmp_path / f"out{into}"
+    where = write(source)
+    release = wh.sanitize(source, output, epsilon=EPS, **where)
+    assert release.rows == ROWS
+    true, released = people()[["lon", "lat"]].to_numpy(), places(output)
+    apart = GreatCircle()(true, released)
+    assert apart.mean() == pytest.approx(288.5, rel=0.2)
+    assert apart.min() > 0
+    assert Guarantee.from_json(stated(output)["guarantee"]) == release.guarantee
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet", ".geoparquet", ".gpkg", ".geojson"])
+def test_only_what_is_named_leaves(tmp_path, kind):
+    source, output = tmp_path / f"in{kind}", tmp_path / f"out{kind}"
+    where = write(source)
+    wh.sanitize(source, output, epsilon=EPS, keep=["who"], coarsen={"time": "1 d"}, **where)
+    raw = output.read_bytes()
+    assert b"speed" not in raw
+    if kind == ".csv":
+        frame = pd.read_csv(output)
+    elif kind == ".jsonl":
+        frame = pd.read_json(output, lines=True)
+    elif kind == ".parquet":
+        frame = pd.read_parquet(output)
+    else:
+        frame = gpd.read_parquet(output) if kind == ".geoparquet" else gpd.read_file(output)
+    assert set(frame.columns) - {"lon", "lat", "geometry"} == {"who", "time"}
+    assert frame["who"].tolist() == people()["who"].tolist()
+    times = pd.to_datetime(frame["time"], utc=True)
+    assert times.tolist() == people()["time"].dt.floor("D").tolist()
+
+
+def test_a_folder_of_files(tmp_path):
+    source = tmp_path / "in"
+    (source / "year=2026").mkdir(parents=True)
+    people().to_parquet(source / "a.parquet")
+    people(100).to_csv(source / "year=2026" / "b.csv", index=False)
+    (source / "_SUCCESS").write_text("")
+    ledger = wh.open_ledger(tmp_path / "l.db", cap="10/m")
+    release = wh.sanitize(
+        source, tmp_path / "out", lon="lon", lat="lat", epsilon=EPS, ledger=ledger, subject="who"
+    )
+    assert release.rows == ROWS + 100
+    names = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
+    assert names == ["a.parquet", "year=2026/b.csv", "year=2026/b.csv.whereish.json"]
+    assert ledger.statement("p3").entries[0].times == 40
+    with pytest.raises(InvalidInput, match="exists"):
+        wh.sanitize(source, tmp_path / "out", lon="lon", lat="lat", epsilon=EPS, overwrite=True)
+    (source / "notes.docx").write_text("x")
+    with pytest.raises(InvalidInput, match=r"no tables, such as notes\.docx"):
+        wh.sanitize(source, tmp_path / "out2", lon="lon", lat="lat", epsilon=EPS)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InvalidInput, match="no tables in it"):
+        wh.sanitize(empty, tmp_path / "out2", lon="lon", lat="lat", epsilon=EPS)
+
+
+def test_one_bad_file_of_a_folder_releases_nothing(tmp_path):
+    source = tmp_path / "in"
+    source.mkdir()
+    people().to_parquet(source / "a.parquet")
+    (source / "b.parquet").write_bytes(b"PAR1nonsense")
+    with pytest.raises(InvalidInput, match=r"b\.parquet cannot be read"):
+        wh.sanitize(source, tmp_path / "out", lon="lon", lat="lat", epsilon=EPS)
+    assert [p.name for p in tmp_path.iterdir()] == ["in"]
+
+
+# Real readers
+
+
+@pytest.fixture(scope="module")
+def geoparquet(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("readers")
+    write(folder / "in.geoparquet")
+    wh.sanitize(folder / "in.geoparquet", folder / "out.parquet", epsilon=EPS, keep=["who"])
+    return folder / "out.parquet"
+
+
+def test_geopandas_reads_it(geoparquet):
+    frame = gpd.read_parquet(geoparquet)
+    assert frame.crs == "EPSG:4326"
+    assert len(frame) == ROWS
+    assert set(frame.geom_type) == {"Point"}
+    assert frame["who"].tolist() == people()["who"].tolist()
+
+
+def test_duckdb_reads_it(geoparquet):
+    import duckdb
+
+    kind, count = duckdb.sql(
+        f"SELECT any_value(typeof(geometry)), count(*) FROM '{geoparquet}'"
+    ).fetchall()[0]
+    assert count == ROWS
+    assert kind.startswith("GEOMETRY")
+    assert "WGS 84" in kind or "4326" in kind
+
+
+GDAL_INFO = """
+import json, sys, pyogrio
+info = pyogrio.read_info(sys.argv[1], force_feature_count=True)
+frame = pyogrio.read_arrow(sys.argv[1])[1]
+told = [info[name] for name in ("driver", "features", "crs", "geometry_type")]
+print(json.dumps([*told, len(frame)]))
+"""
+
+
+def test_gdal_reads_it(geoparquet, tmp_path):
+    """GDAL's ADBC driver reads GeoParquet through DuckDB's library, which Python ships."""
+    if "ADBC" not in pyogrio.list_drivers() and "Parquet" not in pyogrio.list_drivers():
+        pytest.skip("this GDAL has neither the Parquet nor the ADBC driver")
+    import _duckdb
+
+    (tmp_path / "libduckdb.so").symlink_to(_duckdb.__file__)
+    done = subprocess.run(
+        [sys.executable, "-c", GDAL_INFO, str(geoparquet)],
+        env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    driver, features, crs, kind, rows = json.loads(done.stdout.splitlines()[-1])
+    assert driver in ("ADBC", "Parquet")
+    assert (features, crs, kind, rows) == (ROWS, "EPSG:4326", "Point", ROWS)
+
+
+def test_the_geo_metadata_says_no_extent(geoparquet):
+    geo = json.loads(pq.read_schema(geoparquet).metadata[b"geo"])
+    assert geo["version"] == "1.1.0"
+    assert geo["primary_column"] == "geometry"
+    column = geo["columns"]["geometry"]
+    assert set(column) == {"encoding", "geometry_types", "crs"}
+    assert column["crs"]["id"] == {"authority": "EPSG", "code": 4326}
+
+
+# What is refused
+
+
+def refused(source, output, sentence, **plan):
+    with pytest.raises(InvalidInput, match=sentence) as caught:
+        wh.sanitize(source, output, epsilon=EPS, **plan)
+    assert not re.search(r"\d\.\d{3}", str(caught.value).replace("0.00693", ""))
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("kind", [".parquet", ".gpkg"])
+def test_another_coordinate_system(tmp_path, kind):
+    source = tmp_path / f"in{kind}"
+    frame = geo_people().to_crs(2154)
+    frame.to_parquet(source) if kind == ".parquet" else frame.to_file(source)
+    refused(source, tmp_path / "o.parquet", "Lambert.*must be in WGS84")
+
+
+def test_an_undeclared_coordinate_system(tmp_path):
+    frame = geo_people().set_crs(None, allow_override=True)
+    frame.to_parquet(tmp_path / "in.parquet")
+    refused(tmp_path / "in.parquet", tmp_path / "o.parquet", "does not say")
+    plain = pa.table({"geometry": frame.geometry.to_wkb().tolist()})
+    pq.write_table(plain, tmp_path / "plain.parquet")
+    refused(
+        tmp_path / "plain.parquet", tmp_path / "o.parquet", "not described", geometry="geometry"
+    )
+
+
+def test_shapes_that_are_no_points(tmp_path):
+    frame = geo_people()
+    frame.geometry = [shapely.box(2, 48, 3, 49)] * ROWS
+    frame.to_parquet(tmp_path / "in.parquet")
+    refused(tmp_path / "in.parquet", tmp_path / "o.parquet", "must hold points")
+
+
+def test_no_rows_and_twice_the_same_name(tmp_path):
+    out = tmp_path / "o.parquet"
+    where = {"lon": "lon", "lat": "lat"}
+    people(0).to_parquet(tmp_path / "none.parquet")
+    refused(tmp_path / "none.parquet", out, "no rows", **where)
+    geo_people(0).to_parquet(tmp_path / "none.geoparquet")
+    refused(tmp_path / "none.geoparquet", out, "no rows")
+    table = pa.Table.from_pandas(people(5))
+    pq.write_table(table.append_column("speed", table["speed"]), tmp_path / "twice.parquet")
+    refused(tmp_path / "twice.parquet", out, "two columns named 'speed'", **where)
+    (tmp_path / "mixed.jsonl").write_text('{"lon": 2.31234, "lat": 48}\n{"lon": "x", "lat": 48}\n')
+    refused(tmp_path / "mixed.jsonl", out, "cannot be read", **where)
+    (tmp_path / "list.jsonl").write_text('{"lon": 2.31234, "lat": [48.85432]}\n')
+    refused(tmp_path / "list.jsonl", out, "cannot be read", **where)
+    (tmp_path / "empty.geojson").write_text('{"type": "FeatureCollection", "features": []}')
+    refused(tmp_path / "empty.geojson", out, "no rows|does not say|cannot be read|layer")
+
+
+def test_layers(tmp_path):
+    source = tmp_path / "in.gpkg"
+    geo_people(20).to_file(source, layer="homes")
+    geo_people(30).to_file(source, layer="works")
+    refused(source, tmp_path / "o.csv", "'homes', 'works': choose one")
+    refused(source, tmp_path / "o.csv", "layer must be one of", layer="nowhere")
+    assert wh.sanitize(source, tmp_path / "o.csv", epsilon=EPS, layer="works").rows == 30
+
+
+def test_a_track_with_heights(tmp_path):
+    points = "".join(
+        f'<trkpt lat="48.85{i}" lon="2.35"><ele>{i}</ele>'
+        f"<time>2026-01-01T10:0{i}:00Z</time></trkpt>"
+        for i in range(5)
+    )
+    (tmp_path / "in.gpx").write_text(
+        '<?xml version="1.0"?><gpx version="1.1" creator="t"'
+        ' xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>'
+        f"{points}</trkseg></trk></gpx>"
+    )
+    release = wh.sanitize(
+        tmp_path / "in.gpx", tmp_path / "out.gpx", epsilon=EPS, coarsen={"time": "1 h"}
+    )
+    assert release.rows == 5
+    text = (tmp_path / "out.gpx").read_text()
+    assert "<ele>" not in text
+    assert text.count("<time>2026-01-01T10:00:00Z</time>") == 5
+    refused(tmp_path / "in.gpx", tmp_path / "o.gpx", "no room for 'track_fid'", keep=["track_fid"])
+
+
+def flipped(raw: bytes, generator) -> bytes:
+    damaged = bytearray(raw)
+    for at in generator.integers(0, len(raw), 20):
+        damaged[at] ^= 1 << int(generator.integers(0, 8))
+    return bytes(damaged)
+
+
+def scrambled(raw: bytes, generator) -> bytes:
+    damaged = bytearray(raw)
+    at = int(generator.integers(0, len(raw)))
+    size = min(len(raw) - at, int(generator.integers(1, 400)))
+    damaged[at : at + size] = generator.bytes(size)
+    return bytes(damaged)
+
+
+def truncated(raw: bytes, generator) -> bytes:
+    return raw[: int(generator.integers(0, len(raw)))]
+
+
+@pytest.mark.parametrize("damage", [truncated, flipped, scrambled])
+def test_200_damaged_files(tmp_path, damage, caplog, capfd):
+    """Refused in one sentence without a trace; or not to be told from whole, and charged."""
+    caplog.set_level(logging.DEBUG)
+    generator = np.random.default_rng(11)
+    ledger = wh.open_ledger(tmp_path / "l.db", cap="1000/m")
+    kinds = [".csv", ".jsonl", ".parquet", ".geoparquet", ".gpkg", ".geojson", ".gpx"]
+    whole = {}
+    for kind in kinds:
+        where = write(tmp_path / f"whole{kind}", 60)
+        whole[kind] = (tmp_path / f"whole{kind}").read_bytes(), where
+    refusals = dict.fromkeys(kinds, 0)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for number in range(200):
+        kind = kinds[number % len(kinds)]
+        raw, where = whole[kind]
+        source, output = folder / f"in{kind}", folder / "out.parquet"
+        source.write_bytes(damage(raw, generator))
+        charged = {} if kind == ".gpx" else {"ledger": ledger, "subject": "who"}
+        before = total(ledger)
+        release = error = None
+        try:
+            release = wh.sanitize(source, output, epsilon=EPS, **where, **charged)
+        except InvalidInput as refusal:
+            error = refusal
+        if error is not None:
+            refusals[kind] += 1
+            assert not re.search(r"(?<!\d)(2\.[2-5]|48\.8)\d{2}", str(error)), error
+            assert "\n" not in str(error)
+            assert error.__suppress_context__ or error.__context__ is None
+            assert total(ledger) == before
+            assert sorted(p.name for p in folder.iterdir()) == [source.name]
+        else:
+            assert len(pq.read_table(output)) == release.rows
+            assert total(ledger) >= before
+            output.unlink()
+        source.unlink()
+    logged = caplog.text + "".join(capfd.readouterr())
+    assert not re.search(r"(?<!\d)(2\.[2-5]|48\.8)\d{2}", logged), logged[:500]
+    assert refusals[".parquet"] >= 15
+    assert refusals[".gpkg"] >= 10 or damage is not truncated
+
+
+def total(ledger) -> int:
+    return sum(e.times for i in range(10) for e in ledger.statement(f"p{i}").entries)
+
+
+def test_two_geometries_are_both_described(tmp_path):
+    frame = geo_people().assign(work=lambda f: f.geometry.translate(0.1, 0.05))
+    frame.to_parquet(tmp_path / "in.parquet")
+    plan = {"locations": ["geometry", "work"], "epsilon": EPS}
+    wh.sanitize(tmp_path / "in.parquet", tmp_path / "out.parquet", **plan)
+    released = gpd.read_parquet(tmp_path / "out.parquet")
+    assert released["work"].crs == released.crs == "EPSG:4326"
+    assert released.geometry.name == "geometry"
+    wh.sanitize(tmp_path / "in.parquet", tmp_path / "out.gpkg", **plan)
+    assert {"work_lon", "work_lat"} <= set(gpd.read_file(tmp_path / "out.gpkg").columns)

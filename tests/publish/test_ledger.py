@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import whereish as wh
+from benchmarks.faults import race, workers
+from whereish.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from whereish.publish.ledger import Charge
+
+import postgres
+
+EPS = wh.Epsilon.of("ln(4)/200 m")
+
+
+@pytest.fixture(scope="module")
+def server():
+    if postgres.binaries() is None:
+        pytest.skip("PostgreSQL is not installed: see scripts/system-packages.sh")
+    with postgres.server() as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request, tmp_path):
+    """An empty ledger's address, on each kind of database."""
+    if request.param == "sqlite":
+        yield tmp_path / "ledger.db"
+        return
+    import psycopg
+
+    url = request.getfixturevalue("server")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    yield url
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_charges_add_up_to_the_cap_and_no_further(address):
+    ledger = wh.open_ledger(address, cap=EPS * 3)
+    assert ledger.allows("ann", EPS, times=3)
+    assert not ledger.allows("ann", EPS, times=4)
+    for _ in range(3):
+        ledger.charge([Charge("ann", EPS)])
+    assert not ledger.allows("ann", "0.001/km")
+    with pytest.raises(BudgetExceeded, match="1 of 1 subjects"):
+        ledger.charge([Charge("ann", EPS)])
+    assert ledger.allows("bob", EPS)
+    statement = ledger.statement("ann")
+    assert statement.spent_per_m == pytest.approx(3 * EPS.per_m)
+    assert statement.left_per_m == pytest.approx(0, abs=1e-15)
+    assert [entry.times for entry in statement.entries] == [1, 1, 1]
+
+
+def test_all_or_nothing(address):
+    ledger = wh.open_ledger(address, cap=EPS * 2)
+    ledger.charge([Charge("bob", EPS, 2)])
+    with pytest.raises(BudgetExceeded, match="1 of 3 subjects"):
+        ledger.charge([Charge(who, EPS) for who in ("ann", "bob", "cid")])
+    assert ledger.statement("ann").entries == ()
+    assert ledger.statement("bob").spent_per_m == 2 * EPS.per_m
+
+
+def test_duplicates_in_one_release_are_added(address):
+    ledger = wh.open_ledger(address, cap=EPS * 2)
+    with pytest.raises(BudgetExceeded):
+        ledger.charge([Charge("ann", EPS)] * 3)
+    ledger.charge([Charge("ann", EPS)] * 2)
+    assert [entry.times for entry in ledger.statement("ann").entries] == [2]
+
+
+def test_a_release_is_charged_once(address):
+    ledger = wh.open_ledger(address, cap=EPS * 2)
+    for _ in range(5):
+        assert ledger.charge([Charge("ann", EPS)], release="r", pending=True) == "r"
+    assert ledger.statement("ann").spent_per_m == EPS.per_m
+
+
+def test_only_what_never_left_is_refunded(address):
+    ledger = wh.open_ledger(address, cap=EPS * 2)
+    kept = ledger.charge([Charge("ann", EPS)])
+    with pytest.raises(InvalidInput, match="must be pending"):
+        ledger.refund(kept)
+    pending = ledger.charge([Charge("ann", EPS)], pending=True)
+    assert not ledger.allows("ann", EPS)
+    ledger.refund(pending)
+    assert ledger.allows("ann", EPS)
+    for again in (pending, "unheard-of"):
+        with pytest.raises(InvalidInput, match="must be pending"):
+            ledger.refund(again)
+    with pytest.raises(InvalidInput):
+        ledger.confirm(pending)
+    left = ledger.charge([Charge("ann", EPS)], pending=True)
+    ledger.confirm(left)
+    with pytest.raises(InvalidInput):
+        ledger.refund(left)
+    assert ledger.state(left) == "released"
+    assert ledger.state("unheard-of") is None
+    # Lines are only ever added: the refund is a line of its own.
+    assert sorted(entry.times for entry in ledger.statement("ann").entries) == [-1, 1, 1, 1]
+
+
+def test_a_window_slides(address):
+    clock = Clock()
+    ledger = wh.open_ledger(address, cap=EPS * 2, window_s=3600, clock=clock)
+    ledger.charge([Charge("ann", EPS)])
+    clock.now += 1800
+    pending = ledger.charge([Charge("ann", EPS)], pending=True)
+    assert not ledger.allows("ann", EPS)
+    clock.now += 1800
+    assert ledger.allows("ann", EPS)
+    assert not ledger.allows("ann", EPS, times=2)
+    ledger.refund(pending)
+    assert ledger.allows("ann", EPS, times=2)
+    clock.now += 3600
+    # The refund left the window together with its charge, so it gives nothing twice.
+    assert not ledger.allows("ann", EPS, times=3)
+
+
+def test_a_ledger_keeps_its_budget(address):
+    with pytest.raises(InvalidInput, match="new"):
+        wh.open_ledger(address)
+    wh.open_ledger(address, cap=EPS)
+    assert wh.open_ledger(address).budget.cap == EPS
+    with pytest.raises(InvalidInput, match="cannot be"):
+        wh.open_ledger(address, cap=EPS * 2)
+
+
+def test_many_subjects(address):
+    ledger = wh.open_ledger(address, cap=EPS * 2)
+    charges = [Charge(f"s{i}", EPS) for i in range(1300)]
+    ledger.charge(charges)
+    ledger.charge(charges)
+    with pytest.raises(BudgetExceeded, match="1300 of 1301"):
+        ledger.charge([*charges, Charge("fresh", EPS)])
+
+
+def test_races_give_exactly_the_cap(address):
+    wh.open_ledger(address, cap=EPS * 200)
+    with workers() as pool:
+        assert [race(pool, str(address), f"subject {k}") for k in range(2)] == [200, 200]
+
+
+@given(
+    per_km=st.floats(0.01, 1e4, allow_nan=False),
+    count=st.integers(1, 60),
+    parts=st.integers(1, 7),
+)
+@settings(max_examples=25, deadline=None)
+def test_n_charges_of_an_nth_fit_and_one_more_does_not(tmp_path_factory, per_km, count, parts):
+    epsilon = wh.Epsilon.of(f"{per_km!r}/km")
+    try:
+        cap = epsilon * count
+    except InvalidInput:
+        return
+    ledger = wh.open_ledger(tmp_path_factory.mktemp("l") / "l.db", cap=cap)
+    left = count
+    while left:
+        times = min(parts, left)
+        ledger.charge([Charge("ann", epsilon, times)])
+        left -= times
+    assert not ledger.allows("ann", epsilon)
+
+
+def test_what_makes_no_sense(tmp_path):
+    path = tmp_path / "ledger.db"
+    with pytest.raises(InvalidInput, match="needs a cap"):
+        wh.open_ledger(path)
+    assert not path.exists()
+    with pytest.raises(InvalidInput, match="window needs a cap"):
+        wh.open_ledger(path, window_s=10)
+    with pytest.raises(InvalidInput, match="> 0 seconds"):
+        wh.open_ledger(path, cap=EPS, window_s=0)
+    with pytest.raises(InvalidInput, match="folder"):
+        wh.open_ledger(tmp_path / "nowhere" / "l.db", cap=EPS)
+    ledger = wh.open_ledger(path, cap=EPS)
+    with pytest.raises(InvalidInput, match="at least one subject"):
+        ledger.charge([])
+    with pytest.raises(InvalidInput, match="at least one report"):
+        ledger.charge([Charge("ann", EPS, 0)])
+
+
+def test_a_damaged_ledger_releases_nothing(tmp_path):
+    path = tmp_path / "ledger.db"
+    path.write_bytes(b"SQLite format 3\0" + b"nonsense" * 200)
+    with pytest.raises(LedgerUnavailable, match="cannot be used"):
+        wh.open_ledger(path, cap=EPS)
+
+
+def test_a_postgres_ledger_travels_to_other_processes(server):
+    from whereish.publish.ledger_postgres import PostgresDatabase
+
+    again = pickle.loads(pickle.dumps(PostgresDatabase(server)))
+    with again.transaction(writing=False) as run:
+        assert run.rows("SELECT 1 + ?", [1]) == [(2,)]
+
+
+def test_no_server(tmp_path):
+    with pytest.raises(LedgerUnavailable, match="OperationalError"):
+        wh.open_ledger(f"postgresql:///x?host={tmp_path}", cap=EPS)
