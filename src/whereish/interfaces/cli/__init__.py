@@ -23,11 +23,8 @@ COMMANDS = {
     "audit": "whereish.interfaces.cli.audit",
     "build": "whereish.interfaces.cli.build",
     "compare": "whereish.interfaces.cli.compare",
-<<<<<<< HEAD
-    "plot": "whereish.interfaces.cli.plot",
-=======
     "ledger": "whereish.interfaces.cli.ledger",
->>>>>>> main
+    "plot": "whereish.interfaces.cli.plot",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
     "trace": "whereish.interfaces.cli.trace",
