@@ -14,6 +14,7 @@ from whereish.mechanisms.cloaking import cloaking_channel as cloaking_channel
 from whereish.mechanisms.cloaking import identity_channel as identity_channel
 from whereish.mechanisms.cloaking import uniform_channel as uniform_channel
 from whereish.mechanisms.cube_geometric import CubeGeometric as CubeGeometric
+from whereish.mechanisms.eikonal import EikonalMechanism as EikonalMechanism
 from whereish.mechanisms.exponential import exponential_channel as exponential_channel
 from whereish.mechanisms.geometric import TruncatedGeometric as TruncatedGeometric
 from whereish.mechanisms.geometric import TwoSidedGeometric as TwoSidedGeometric
@@ -44,6 +45,7 @@ from whereish.privacy import GreatCircle as GreatCircle
 from whereish.privacy import Guarantee as Guarantee
 from whereish.privacy import Manhattan as Manhattan
 from whereish.privacy import Metric as Metric
+from whereish.privacy import PrivacyMap as PrivacyMap
 from whereish.privacy import Records as Records
 from whereish.privacy import TupleMax as TupleMax
 from whereish.privacy import TupleSum as TupleSum

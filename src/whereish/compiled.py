@@ -41,6 +41,6 @@ def _sources() -> str:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         text = path.read_bytes()
-        if b"compiled import" in text:
+        if b"compiled import" in text or b"numba" in text:
             digest.update(text)
     return digest.hexdigest()[:16]

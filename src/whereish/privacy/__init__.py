@@ -12,6 +12,7 @@ from whereish.privacy.metric import (
     TupleMax,
     TupleSum,
 )
+from whereish.privacy.privacy_map import PrivacyMap
 from whereish.privacy.tuples import (
     DifferentPlaces,
     Discrete,
@@ -33,6 +34,7 @@ __all__ = [
     "Manhattan",
     "Metric",
     "NormalisedValueDistance",
+    "PrivacyMap",
     "Records",
     "TupleMax",
     "TupleSum",

@@ -24,6 +24,7 @@ COMMANDS = {
     "build": "whereish.interfaces.cli.build",
     "compare": "whereish.interfaces.cli.compare",
     "ledger": "whereish.interfaces.cli.ledger",
+    "plot": "whereish.interfaces.cli.plot",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
     "trace": "whereish.interfaces.cli.trace",

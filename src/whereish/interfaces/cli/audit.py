@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from whereish.interfaces.cli.parameters import describe
 from whereish.privacy.metric import Scaled
+
+if TYPE_CHECKING:
+    from whereish.mechanisms.artefact import Artefact
 
 __all__ = ["command"]
 
@@ -25,9 +29,12 @@ def command(file: Path, as_json: bool) -> None:
     from whereish.mechanisms.artefact import load_artefact
     from whereish.mechanisms.channel import Channel
 
+    artefact = load_artefact(file)
+    if artefact.kind == "eikonal":
+        _audit_eikonal(artefact, as_json)
+        return
     channel = Channel.load(file)
     found = channel.verify()
-    artefact = load_artefact(file)
     if as_json:
         payload = {
             "kind": artefact.kind,
@@ -52,3 +59,27 @@ def command(file: Path, as_json: bool) -> None:
     known = isinstance(channel.guarantee.metric, Scaled)
     text = describe(channel.guarantee) if known else f"guarantee: {channel.guarantee}"
     click.echo(text, err=True)
+
+
+def _audit_eikonal(artefact: Artefact, as_json: bool) -> None:
+    """All sums, edges and reports of a privacy map's mechanism, again from the numbers."""
+    from whereish.mechanisms.eikonal_file import from_artefact
+
+    mechanism = from_artefact(artefact)
+    factor = mechanism.recertify()
+    if as_json:
+        payload = {
+            "kind": artefact.kind,
+            "secrets": len(mechanism.map.raster),
+            "reports": int((mechanism.built.law.weights > 0).sum()),
+            "factor": factor,
+            "worst": list(mechanism.built.law.worst),
+            "sha256": artefact.certificate["sha256"],
+            "guarantee": artefact.certificate["guarantee"],
+        }
+        click.echo(json.dumps(payload, indent=2))
+        return
+    rows, cols = mechanism.map.shape
+    click.echo(f"kept: {rows} x {cols} cells, at most {factor:.12g} of the promised metric")
+    click.echo(f"sha256 {artefact.certificate['sha256']}")
+    click.echo(f"guarantee: {mechanism.guarantee}", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.errors import InvalidInput
+from whereish.interfaces.cli.build_map import build_map
 from whereish.interfaces.cli.parameters import EPSILON, describe
 from whereish.units import Epsilon
 
@@ -23,6 +24,9 @@ __all__ = ["command"]
 @click.group("build")
 def command() -> None:
     """Build a mechanism and save it with its certificate."""
+
+
+command.add_command(build_map)
 
 
 @command.command("optimal")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import click
 
+from whereish.errors import InvalidInput
 from whereish.interfaces.cli.parameters import EPSILON, PLACES, describe
 from whereish.units import Epsilon
 
@@ -22,7 +24,13 @@ __all__ = ["command"]
     help="The true place in degrees; '-' reads one per line from standard input, which keeps it"
     " out of the shell's history.",
 )
-@click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as 'ln(4)/200 m'.")
+@click.option("--epsilon", type=EPSILON, help="Privacy level, as 'ln(4)/200 m'.")
+@click.option(
+    "--mechanism",
+    "saved",
+    type=click.Path(path_type=Path),
+    help="Report with a mechanism that `whereish build` saved, instead of --epsilon.",
+)
 @click.option(
     "-n", "count", type=click.IntRange(1, 1_000_000), default=1, help="Reports of each place."
 )
@@ -35,13 +43,25 @@ __all__ = ["command"]
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the guarantee.")
 def command(
-    places: list[list[float]], epsilon: Epsilon, count: int, decimals: int, as_json: bool
+    places: list[list[float]],
+    epsilon: Epsilon | None,
+    saved: Path | None,
+    count: int,
+    decimals: int,
+    as_json: bool,
 ) -> None:
     """Print a private report of a place, LAT,LON.
 
-    Each report is the true place plus Laplace noise on the globe.  Several reports of
-    one place together keep the sum of their guarantees, which is what is printed.
+    Each report is the true place plus Laplace noise on the globe, or what a saved
+    mechanism makes of it.  Several reports of one place together keep the sum of their
+    guarantees, which is what is printed.
     """
+    if (epsilon is None) == (saved is None):
+        raise InvalidInput("give either --epsilon or --mechanism")
+    if saved is not None:
+        _report_saved(saved, places, count, decimals, as_json)
+        return
+    assert epsilon is not None
     import numpy as np
 
     from whereish.mechanisms.globe_laplace import GlobeLaplace
@@ -67,3 +87,36 @@ def command(
         f" probability 0.95, {round(mechanism.mean_error.m)} m away on average",
         err=True,
     )
+
+
+def _report_saved(
+    path: Path, places: list[list[float]], count: int, decimals: int, as_json: bool
+) -> None:
+    """Reports of a mechanism from a file, in degrees through its own plane."""
+    import numpy as np
+
+    from whereish.interfaces.cli.saved import load_mechanism
+    from whereish.space.plane import Plane
+    from whereish.space.sphere import Sphere
+
+    mechanism = load_mechanism(path)
+    space = mechanism.space
+    if not isinstance(space, Plane | Sphere):
+        raise InvalidInput(f"{path.name} works in {space.description}, where degrees have no place")
+    lon, lat = np.repeat(np.asarray(places), count, axis=0).T
+    reported_lon, reported_lat = space.to_degrees(mechanism.report(space.from_degrees(lon, lat)))
+    guarantee = mechanism.guarantee.repeated(count) if count > 1 else mechanism.guarantee
+    if as_json:
+        payload = {
+            "reports": [
+                {"lat": float(y), "lon": float(x)}
+                for x, y in zip(reported_lon, reported_lat, strict=True)
+            ],
+            "reports_per_place": count,
+            "guarantee": guarantee.to_json(),
+        }
+        click.echo(json.dumps(payload, indent=2))
+        return
+    for x, y in zip(reported_lon, reported_lat, strict=True):
+        click.echo(f"{y:.{decimals}f},{x:.{decimals}f}")
+    click.echo(f"guarantee: {guarantee}", err=True)

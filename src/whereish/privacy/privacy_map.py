@@ -1,0 +1,248 @@
+"""Privacy maps: a privacy level eps(u) for every place u.
+
+Where eps is small, a place must stay indistinct from places far away.  The map
+is a raster of levels at cell centres, interpolated bilinearly between them and
+constant beyond the outermost; it is public knowledge.  What it promises is the
+geodesic metric
+
+    d_eps(u, v) = min over paths from u to v of the integral of eps(x) |dx|
+
+(locally Lipschitz privacy: Koufogiannis and Pappas, Location-dependent Privacy).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.errors import InvalidInput
+from whereish.space.box import Box
+from whereish.space.line import Line
+from whereish.space.plane import Plane
+from whereish.space.points import FloatArray, Space
+from whereish.space.raster import Raster
+from whereish.units import LARGEST_EPSILON, METRES_PER, SMALLEST_EPSILON, Length
+
+__all__ = ["PrivacyMap"]
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyMap:
+    """Levels eps per metre on the cells of a raster.
+
+    Parameters
+    ----------
+    values
+        (rows, columns) levels per true metre, row 0 the southernmost; or (n,) levels
+        along a line.
+    cell
+        Side of a cell, "500 m", or (width, height).
+    origin
+        South-west corner of the raster, in the plane's metres.
+    plane
+        The declared plane of the raster; true metres by default.
+
+    >>> PrivacyMap([[0.0004, 0.0004], [0.002, 0.002]], cell="500 m").shape
+    (2, 2)
+    """
+
+    values: FloatArray
+    cell: Length | str | tuple[float, float]
+    origin: tuple[float, float] = (0.0, 0.0)
+    plane: Plane = field(default_factory=Plane)
+    one_dimensional: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        values = _levels(self.values)
+        sides = self.cell
+        if isinstance(sides, tuple):
+            width, height = (float(side) for side in sides)
+        else:
+            width = height = Length.positive(sides, name="cell").m
+        object.__setattr__(self, "one_dimensional", values.ndim == 1)
+        values = np.atleast_2d(values).copy()
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "cell", (width, height))
+        _ = self.raster  # refuses sides that are not positive and finite
+
+    @classmethod
+    def from_density(
+        cls,
+        density: ArrayLike,
+        *,
+        slope: float,
+        offset: float,
+        per: str,
+        cell: Length | str | tuple[float, float],
+        low: float | None = None,
+        high: float | None = None,
+        origin: tuple[float, float] = (0.0, 0.0),
+        plane: Plane | None = None,
+    ) -> PrivacyMap:
+        """eps = slope·density + offset, clipped to [low, high], per `per` ("km").
+
+        The more people, the looser the level: among many, one needs less room to hide.
+
+        >>> m = PrivacyMap.from_density(
+        ...     [[0.0, 16_000.0]], slope=1e-4, offset=0.4, per="km", cell="500 m")
+        >>> m.values.tolist()
+        [[0.0004, 0.002]]
+        """
+        people = np.asarray(density, float)
+        if not np.isfinite(people).all() or (people < 0).any():
+            raise InvalidInput(
+                "a density must be finite and >= 0 in every cell; fill holes and repair negative"
+                " cells first"
+            )
+        levels = np.clip(slope * people + offset, low, high)
+        return cls(levels / _metres(per), cell, origin, Plane() if plane is None else plane)
+
+    @property
+    def raster(self) -> Raster:
+        """The cells."""
+        assert isinstance(self.cell, tuple)
+        return Raster(*self.shape, self.cell, self.origin, self.plane)
+
+    @property
+    def space(self) -> Space:
+        """Where secrets live: a line for a map along one axis, the plane otherwise."""
+        return Line() if self.one_dimensional else self.plane
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.values.shape[0], self.values.shape[1]
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """Height and width of a cell in metres, in the order of the array's axes."""
+        assert isinstance(self.cell, tuple)
+        return self.cell[1], self.cell[0]
+
+    def curvature(self) -> FloatArray:
+        """Gaussian curvature K = -Laplacian(ln eps)/eps^2 of the metric eps|du|, per cell.
+
+        Below -1 the plain weights of the eikonal mechanism turn negative.
+        """
+        log = np.pad(np.log(self.values), 1, mode="edge")
+        height, width = self.sides
+        centre = log[1:-1, 1:-1]
+        laplacian = (log[2:, 1:-1] + log[:-2, 1:-1] - 2 * centre) / height**2
+        laplacian += (log[1:-1, 2:] + log[1:-1, :-2] - 2 * centre) / width**2
+        return np.asarray(-laplacian / self.values**2)
+
+    def too_curved(self) -> NDArray[np.bool_]:
+        """Cells of curvature below -1, around which a mechanism has to lower the map."""
+        return np.asarray(self.curvature() < -1.0)
+
+    def smoothed(self, radius: Length | str) -> PrivacyMap:
+        """The map after a Gaussian blur of ln eps with standard deviation `radius`."""
+        from scipy.ndimage import gaussian_filter
+
+        metres = Length.positive(radius, name="radius").m
+        sigma = [
+            metres / side if count > 1 else 0.0
+            for side, count in zip(self.sides, self.shape, strict=True)
+        ]
+        return self._with(np.exp(gaussian_filter(np.log(self.values), sigma, mode="nearest")))
+
+    def supersampled(self, factor: int) -> PrivacyMap:
+        """Every cell cut into `factor` x `factor` cells, levels interpolated bilinearly."""
+        from scipy.ndimage import map_coordinates
+
+        if not isinstance(factor, int) or factor < 1:
+            raise InvalidInput(f"factor must be an integer >= 1; got {factor!r}")
+        rows, cols = self.shape
+        down = 1 if self.one_dimensional else factor
+        y = (np.arange(rows * down) + 0.5) / down - 0.5
+        x = (np.arange(cols * factor) + 0.5) / factor - 0.5
+        finer = map_coordinates(
+            self.values, np.meshgrid(y, x, indexing="ij"), order=1, mode="nearest"
+        )
+        width, height = self.raster.cell
+        return self._with(finer, (width / factor, height / down))
+
+    def scaled(self, factor: float) -> PrivacyMap:
+        """All levels multiplied by `factor`."""
+        return self._with(self.values * factor)
+
+    def _with(self, values: FloatArray, cell: tuple[float, float] | None = None) -> PrivacyMap:
+        array = values[0] if self.one_dimensional else values
+        return PrivacyMap(array, self.cell if cell is None else cell, self.origin, self.plane)
+
+    def digest(self) -> str:
+        """SHA-256 of the levels and of where they are."""
+        place = f"{self.shape} {self.cell} {self.origin} {self.plane} {self.one_dimensional}"
+        return hashlib.sha256(place.encode() + self.values.tobytes()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the levels."""
+        region = self.plane.region
+        return {
+            "shape": list(self.shape),
+            "cell_m": list(self.raster.cell),
+            "origin_m": list(self.origin),
+            "crs": self.plane.crs,
+            "region": None
+            if region is None
+            else [region.x_low, region.y_low, region.x_high, region.y_high],
+            "plane_scale": self.plane.scale,
+            "one_dimensional": self.one_dimensional,
+            "sha256": self.digest(),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any], values: FloatArray) -> PrivacyMap:
+        """The map that :meth:`to_json` described, with its levels."""
+        region = None if data["region"] is None else Box(*data["region"])
+        plane = Plane(data["crs"], region)
+        x, y = data["origin_m"]
+        width, height = data["cell_m"]
+        levels = values[0] if data["one_dimensional"] else values
+        read = cls(levels, (float(width), float(height)), (float(x), float(y)), plane)
+        if read.digest() != data["sha256"]:
+            raise InvalidInput("the levels of this privacy map are not those of its description")
+        return read
+
+    def __repr__(self) -> str:
+        rows, cols = self.shape
+        low, high = self.values.min(), self.values.max()
+        return f"PrivacyMap({rows} x {cols}, eps {low:.4g} to {high:.4g} per metre)"
+
+
+def _levels(values: ArrayLike) -> FloatArray:
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "a privacy map must be an array of numbers; got something else"
+        ) from None
+    if array.ndim not in (1, 2) or array.size == 0:
+        raise InvalidInput(
+            "a privacy map must be an array (rows, columns), or (n,) along a line;"
+            f" got shape {array.shape}"
+        )
+    holes = int((~np.isfinite(array)).sum())
+    if holes:
+        raise InvalidInput(
+            f"every cell of a privacy map must have a finite level; {holes} of {array.size} are NaN"
+            " or infinite: fill holes with the tightest level that suits them"
+        )
+    beyond = int(((array < SMALLEST_EPSILON) | (array > LARGEST_EPSILON)).sum())
+    if beyond:
+        raise InvalidInput(
+            f"levels must be between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g} per metre, so"
+            f" above zero; {beyond} of {array.size} cells are not: is the unit right?"
+        )
+    return array
+
+
+def _metres(unit: str) -> float:
+    if unit not in METRES_PER:
+        raise InvalidInput(f"per must be one of {', '.join(METRES_PER)}; got {unit!r}")
+    return METRES_PER[unit]

@@ -1,0 +1,136 @@
+"""The bound |grad ln P(y | x)| <= eps(x) on continuous places.
+
+Between the centres of four neighbouring cells the law is interpolated bilinearly
+(randomised rounding to a corner).  On an axis-parallel line through such a square
+|grad P| is convex and P is affine and positive, so |grad P| / P is quasi-convex
+there and its maximum over the square is at a corner.  At a corner c with axis
+neighbours a and b it is
+
+    sqrt((P_a/P_c - 1)^2 / width^2 + (P_b/P_c - 1)^2 / height^2),
+
+which is evaluated for every report y, all four squares around every secret.  The
+masses' table is flatter than e^{-q·i}, so P_a/P_c lies between r and r·e^{q·(D_c - D_a)}
+with r = Z_c/Z_a, and |P_a/P_c - 1| is at most its value at one of the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.compiled import kernel
+from whereish.solvers.geodesics import GraphMetric
+from whereish.solvers.lanes import LANES
+from whereish.solvers.sweeps import BORDER, batch_distances
+
+__all__ = ["largest_gradients"]
+
+
+@kernel
+def _corner_maxima(
+    edges: Any,
+    offsets: Any,
+    rows: int,
+    cols: int,
+    order: Any,
+    ratios: Any,
+    growth: Any,
+    middle: int,
+    height: float,
+    width: float,
+) -> NDArray[np.float32]:
+    """Squared maxima (rows, cols, 2, 2) over the reports in `order`.
+
+    `ratios[c, k]` is Z_c/Z_a for the neighbour k (west, east, south, north), NaN where
+    one of the two is no secret; `growth[middle + i]` = e^{q·i}.
+    """
+    pitch = cols + 2 * BORDER
+    D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
+    sources = np.empty(LANES, np.int64)
+    out = np.zeros((rows, cols, 2, 2), np.float32)
+    square = np.zeros((4, LANES), np.float32)
+    top = np.zeros(LANES, np.float32)
+    step = np.array([-1, 1, -pitch, pitch])
+    scale = np.array([width, width, height, height])
+    for start in range(0, len(order), LANES):
+        for lane in range(LANES):
+            # Short batches repeat their last report, which changes no maximum.
+            cell = order[min(start + lane, len(order) - 1)]
+            sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+        batch_distances(D, edges, offsets, rows, cols, sources, 0)
+        for i in range(rows):
+            for j in range(cols):
+                c = (i + BORDER) * pitch + j + BORDER
+                for k in range(4):
+                    r = np.float32(ratios[i * cols + j, k])
+                    if np.isnan(r):
+                        continue
+                    other = c + step[k]
+                    inverse = np.float32(1.0 / scale[k])
+                    flat = abs(r - np.float32(1.0))
+                    for lane in range(LANES):
+                        change = np.int64(D[c, lane]) - np.int64(D[other, lane])
+                        slope = abs(growth[middle + change] * r - np.float32(1.0))
+                        slope = max(slope, flat) * inverse
+                        square[k, lane] = slope * slope
+                for p in range(2):
+                    if np.isnan(ratios[i * cols + j, p]) and cols > 1:
+                        continue
+                    for s in range(2):
+                        if np.isnan(ratios[i * cols + j, 2 + s]) and rows > 1:
+                            continue
+                        for lane in range(LANES):
+                            top[lane] = square[p, lane] + square[2 + s, lane]
+                        best = top.max()
+                        out[i, j, p, s] = max(out[i, j, p, s], best)
+    return out
+
+
+def largest_gradients(
+    metric: GraphMetric,
+    weights: NDArray[np.uint64],
+    sums: NDArray[np.uint64],
+    cell: tuple[float, float],
+) -> NDArray[np.float64]:
+    """Largest |grad P|/P over every square between four secrets' centres.
+
+    Returns (max(rows-1, 1), max(cols-1, 1)): entry (i, j) for the square above and to the
+    right of centre (i, j), NaN where a corner is no secret.  A one-dimensional map has
+    intervals for squares.
+    """
+    rows, cols = metric.shape
+    Z = sums.astype(np.float64).reshape(rows, cols)
+    Z[Z == 0] = np.nan
+    ratios = np.full((rows, cols, 4), np.nan)
+    ratios[:, 1:, 0] = Z[:, 1:] / Z[:, :-1]
+    ratios[:, :-1, 1] = Z[:, :-1] / Z[:, 1:]
+    ratios[1:, :, 2] = Z[1:] / Z[:-1]
+    ratios[:-1, :, 3] = Z[:-1] / Z[1:]
+    steps = metric.steps
+    axis = metric.weights[:, :, [steps.index((0, 1)), steps.index((1, 0))]]
+    longest = int(axis[axis < 65535].max(initial=0))
+    growth = np.exp(metric.quantum * np.arange(-longest, longest + 1)).astype(np.float32)
+    reports = metric.order[weights[metric.order] > 0]
+    squared = _corner_maxima(
+        metric.edges,
+        metric.offsets,
+        rows,
+        cols,
+        reports,
+        ratios.reshape(-1, 4),
+        growth,
+        longest,
+        *cell,
+    )
+    # Single precision: ten roundings, and the rounding of q·i inside the table.
+    slopes = np.sqrt(squared.astype(np.float64)) * (1.0 + 4e-6)
+    corners = []
+    i1, j1 = (1 if rows > 1 else 0), (1 if cols > 1 else 0)
+    for up in range(2 if i1 else 1):
+        for right in range(2 if j1 else 1):
+            block = slopes[up : rows - i1 + up, right : cols - j1 + right, 1 - right, 1 - up]
+            known = np.isfinite(Z[up : rows - i1 + up, right : cols - j1 + right])
+            corners.append(np.where(known, block, np.nan))
+    return np.asarray(np.max(corners, axis=0))
