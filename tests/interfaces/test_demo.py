@@ -8,10 +8,12 @@ from whereish.interfaces import demo
 
 
 def test_the_demo_shows_its_result(tmp_path, capsys):
-    demo.main(tmp_path / "out", count=2000)
+    demo.main(tmp_path / "out", count=2000, cells=20)
     told = capsys.readouterr().out
     assert "2000 invented people" in told
     assert "Center City" in told
-    image = (tmp_path / "out" / "map.png").read_bytes()
-    assert image.startswith(b"\x89PNG")
-    assert len(image) > 20_000
+    assert "certified at 0.99" in told
+    for name in ("map.png", "privacy-map.png"):
+        image = (tmp_path / "out" / name).read_bytes()
+        assert image.startswith(b"\x89PNG")
+        assert len(image) > 20_000
