@@ -23,13 +23,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable, Remap
+from whereish.mechanisms.eikonal_query import EikonalQuery, Query
 from whereish.mechanisms.map_metric import MapGeodesic
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric
@@ -41,7 +42,7 @@ from whereish.solvers.eikonal_law import (
     law_on_cells,
     law_on_places,
 )
-from whereish.solvers.integer_law import decay_table
+from whereish.solvers.integer_law import decay_table, uniform_below
 from whereish.solvers.lanes import LANES
 from whereish.solvers.nearest_first import Workspace, draw, draw_padded
 from whereish.solvers.quality import posterior_means, squared_errors
@@ -81,21 +82,54 @@ class EikonalMechanism(Composable):
     neighbours: int = 16
     divided: float = 1.0
 
+    @overload
     @classmethod
     def build(
         cls,
         privacy_map: PrivacyMap,
         *,
+        query: None = None,
         places: Places = "cells",
         neighbours: int | None = None,
         frame: int | None = None,
         divide_stencil: bool = False,
         progress: Callable[[int, float], None] | None = None,
-    ) -> EikonalMechanism:
+    ) -> EikonalMechanism: ...
+
+    @overload
+    @classmethod
+    def build(
+        cls,
+        privacy_map: PrivacyMap,
+        *,
+        query: Query,
+        places: Places = "cells",
+        neighbours: int | None = None,
+        frame: int | None = None,
+        divide_stencil: bool = False,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> EikonalQuery: ...
+
+    @classmethod
+    def build(
+        cls,
+        privacy_map: PrivacyMap,
+        *,
+        query: Query | None = None,
+        places: Places = "cells",
+        neighbours: int | None = None,
+        frame: int | None = None,
+        divide_stencil: bool = False,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> EikonalMechanism | EikonalQuery:
         """Solve and certify the mechanism of a map; it always succeeds.
 
         Parameters
         ----------
+        query
+            What is asked about a place, as one public answer per cell or a function of the
+            centres: an :class:`~whereish.mechanisms.eikonal_query.EikonalQuery` then reports
+            answers.  By default the place itself.
         places
             "cells" or "continuous": what a secret is.
         neighbours
@@ -122,6 +156,16 @@ class EikonalMechanism(Composable):
             raise InvalidInput(f"neighbours must be 8, 16 or 32; got {neighbours!r}")
         if frame is not None and not (isinstance(frame, int) and frame >= 0):
             raise InvalidInput(f"frame must be a number of cells >= 0 or None; got {frame!r}")
+        if query is not None:
+            if places != "cells" or frame:
+                raise InvalidInput("a query is about cells, without a frame; leave both out")
+            return EikonalQuery.build(
+                privacy_map,
+                query,
+                neighbours=neighbours,
+                divide_stencil=divide_stencil,
+                progress=progress,
+            )
         sides = privacy_map.sides
         shape = privacy_map.shape
         divided = stencil_factor(neighbours, sides, shape) if divide_stencil else 1.0
@@ -215,13 +259,13 @@ class EikonalMechanism(Composable):
         secrets takes the same work, whatever the secrets and the draws.
         """
         source = secure(rng)
-        coordinates = self._planar(checked_coordinates(secrets, self.space))
+        coordinates = self.map.on_raster(checked_coordinates(secrets, self.space))
         if self.places == "cells":
             cells = self.map.raster.locate(coordinates)
         else:
             cells = self._rounded(coordinates, source)
         inner = self.built.secrets[cells]
-        thresholds = self._uniforms(self.built.law.sums[inner], source)
+        thresholds = uniform_below(self.built.law.sums[inner], source)
         metric = self.built.law.metric
         starts = metric.padded(inner)
         drawn = self._draw_padded(starts, thresholds) if padded else self._draw(starts, thresholds)
@@ -233,7 +277,7 @@ class EikonalMechanism(Composable):
 
     def distribution(self, place: ArrayLike) -> FloatArray:
         """Probabilities of all reports for one secret, over the cells of :attr:`reports`."""
-        coordinates = self._planar(checked_coordinates(np.atleast_1d(place), self.space))
+        coordinates = self.map.on_raster(checked_coordinates(np.atleast_1d(place), self.space))
         if len(coordinates) != 1:
             raise InvalidInput(f"distribution takes one place; got {len(coordinates)}")
         if self.places == "cells":
@@ -275,7 +319,7 @@ class EikonalMechanism(Composable):
         raster, line = self.reports, self.map.one_dimensional
 
         def remap(reports: Points) -> Points:
-            moved = means[raster.locate(self._planar(reports.coordinates))]
+            moved = means[raster.locate(self.map.on_raster(reports.coordinates))]
             moved = moved[:, :1].copy() if line else moved
             return Points.trusted(moved, reports.space, reproducible=reports.reproducible)
 
@@ -299,13 +343,6 @@ class EikonalMechanism(Composable):
         from whereish.mechanisms.eikonal_file import recertified
 
         return recertified(self)
-
-    def _planar(self, coordinates: FloatArray) -> FloatArray:
-        """Places on a line get the second coordinate of its raster's only row."""
-        if coordinates.shape[1] == 2:
-            return coordinates
-        middle = self.map.origin[1] + self.map.raster.cell[1] / 2
-        return np.column_stack([coordinates[:, 0], np.full(len(coordinates), middle)])
 
     def _centre(self, row: NDArray[np.int64], column: NDArray[np.int64]) -> FloatArray:
         from whereish.solvers.sweeps import BORDER
@@ -350,19 +387,6 @@ class EikonalMechanism(Composable):
                     cells.append((i + up) * cols + j + right)
                     shares.append(p * q)
         return np.array(cells, np.intp), np.array(shares)
-
-    @staticmethod
-    def _uniforms(sums: NDArray[np.uint64], source: Randomness) -> NDArray[np.uint64]:
-        """Exactly uniform integers in 0 .. sum - 1 (rejected with probability 2^-64)."""
-        out = []
-        words = source.words(2 * len(sums)).tolist()
-        for total, high, low in zip(sums.tolist(), words[::2], words[1::2], strict=True):
-            value = ((high << 64) | low) // ((1 << 128) // total)
-            while value >= total:
-                high, low = source.words(2).tolist()  # noqa: PLW2901
-                value = ((high << 64) | low) // ((1 << 128) // total)
-            out.append(value)
-        return np.array(out, np.uint64)
 
     @cached_property
     def _padded_weights(self) -> NDArray[np.uint64]:

@@ -124,6 +124,13 @@ class PrivacyMap:
         assert isinstance(self.cell, tuple)
         return self.cell[1], self.cell[0]
 
+    def on_raster(self, coordinates: FloatArray) -> FloatArray:
+        """Planar coordinates; places on a line get those of the raster's only row."""
+        if coordinates.shape[1] == 2:
+            return coordinates
+        middle = self.origin[1] + self.raster.cell[1] / 2
+        return np.column_stack([coordinates[:, 0], np.full(len(coordinates), middle)])
+
     def curvature(self) -> FloatArray:
         """Gaussian curvature K = -Laplacian(ln eps)/eps^2 of the metric eps|du|, per cell.
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from whereish.errors import InvalidInput
 from whereish.solvers.lanes import LANES, LIMIT
 from whereish.solvers.stencil import STENCILS, edge_slices
-from whereish.solvers.sweeps import BORDER, batch_distances, exact_sums, products
+from whereish.solvers.sweeps import BORDER, batch_distances, exact_sums, products, settle
 
 __all__ = ["HORIZON", "LARGEST_MAP", "GraphMetric"]
 
@@ -132,6 +132,20 @@ class GraphMetric:
             batch_distances(D, self.edges, self.offsets, rows, cols, batch, 0)
             inner = D.reshape(-1, self.pitch, LANES)[BORDER:-BORDER, BORDER:-BORDER]
             out[start : start + LANES] = inner.reshape(self.cells, LANES).T[: len(batch)]
+        return out
+
+    def set_distances(self, labels: NDArray[np.intp], count: int) -> NDArray[np.uint16]:
+        """Integer distances (count, cells) to the sets of cells of each label 0 .. count - 1."""
+        rows, cols = self.shape
+        out = np.empty((count, self.cells), np.uint16)
+        cells = self.padded(np.arange(self.cells))
+        for start in range(0, count, LANES):
+            D = np.full(((rows + 2 * BORDER) * self.pitch, LANES), LIMIT, np.uint16)
+            lane = labels - start
+            here = (lane >= 0) & (lane < LANES)
+            D[cells[here], lane[here]] = 0
+            settle(D, self.edges, self.offsets, rows, cols, 0)
+            out[start : start + LANES] = D[cells].T[: count - start]
         return out
 
     def product(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

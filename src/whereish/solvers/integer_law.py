@@ -22,9 +22,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.randomness import Randomness
 from whereish.solvers.lanes import LIMIT
 
-__all__ = ["TABLE_BITS", "decay_table", "integer_weights"]
+__all__ = ["TABLE_BITS", "decay_table", "integer_weights", "uniform_below"]
 
 TABLE_BITS = 42
 """t[0] = 2^42, which leaves 21 bits for the weights below 2^63."""
@@ -55,3 +56,16 @@ def integer_weights(weights: NDArray[np.float64], largest_sum: float) -> NDArray
     """
     scale = 2.0 ** (62 - TABLE_BITS) / max(1.0, largest_sum)
     return np.rint(weights * scale).astype(np.uint64)
+
+
+def uniform_below(sums: NDArray[np.uint64], source: Randomness) -> NDArray[np.uint64]:
+    """Exactly uniform integers in 0 .. sum - 1 (rejected with probability 2^-64)."""
+    out = []
+    words = source.words(2 * len(sums)).tolist()
+    for total, high, low in zip(sums.tolist(), words[::2], words[1::2], strict=True):
+        value = ((high << 64) | low) // ((1 << 128) // total)
+        while value >= total:
+            high, low = source.words(2).tolist()  # noqa: PLW2901
+            value = ((high << 64) | low) // ((1 << 128) // total)
+        out.append(value)
+    return np.array(out, np.uint64)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from whereish.compiled import kernel
 from whereish.solvers.lanes import LANES, LIMIT, accumulate, relax
 
-__all__ = ["BORDER", "batch_distances", "exact_sums", "products"]
+__all__ = ["BORDER", "batch_distances", "exact_sums", "products", "settle"]
 
 BORDER = 3
 """Cells of padding on every side: the reach of the widest stencil."""
@@ -61,6 +61,24 @@ def _up(D: Any, edges: Any, offsets: Any, rows: int, cols: int) -> bool:
 
 
 @kernel
+def settle(D: Words, edges: Words, offsets: Ints, rows: int, cols: int, sweeps: int) -> int:
+    """Relax `D`, zero at the sources of each lane (any number of them), in place.
+
+    `sweeps` and the result are as in :func:`batch_distances`.
+    """
+    taken = 0
+    while True:
+        if taken % 2 == 0:
+            changed = _down(D, edges, offsets, rows, cols)
+        else:
+            changed = _up(D, edges, offsets, rows, cols)
+        taken += 1
+        # The first sweep alone proves nothing: edges up the rows are not looked at yet.
+        if taken == sweeps or (sweeps == 0 and taken > 1 and not changed):
+            return taken
+
+
+@kernel
 def batch_distances(
     D: Words, edges: Words, offsets: Ints, rows: int, cols: int, sources: Ints, sweeps: int
 ) -> int:
@@ -73,16 +91,7 @@ def batch_distances(
     for lane in range(len(sources)):
         if sources[lane] >= 0:
             D[sources[lane], lane] = 0
-    taken = 0
-    while True:
-        if taken % 2 == 0:
-            changed = _down(D, edges, offsets, rows, cols)
-        else:
-            changed = _up(D, edges, offsets, rows, cols)
-        taken += 1
-        # The first sweep alone proves nothing: edges up the rows are not looked at yet.
-        if taken == sweeps or (sweeps == 0 and taken > 1 and not changed):
-            return taken
+    return settle(D, edges, offsets, rows, cols, sweeps)
 
 
 @kernel

@@ -1,0 +1,205 @@
+"""Answers to a query about a place, under a privacy map.
+
+Koufogiannis and Pappas, Location-dependent Privacy, with a query q: U -> Y: what is
+reported is an answer y (a district, a bracket of wealth), with probability
+
+    P(y | u) = k_y·t[D(u, y)] / Z(u),
+
+D(u, y) the shortest path from the cell of u to the nearest cell whose answer is y.
+A distance to a set is 1-Lipschitz in the graph metric, so the promise is kept by the
+same argument as for the query q(u) = u, edge by edge and in exact integers
+(:mod:`whereish.solvers.query_law`).  The answer of a reported place is private too, as
+post-processing, and right about as often; what is gained here is a law over the
+answers alone, for sets of any form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.errors import InvalidInput
+from whereish.mechanisms.map_metric import MapGeodesic
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import Metric
+from whereish.privacy.privacy_map import PrivacyMap
+from whereish.randomness import Randomness, secure
+from whereish.solvers.eikonal_law import check_resolution
+from whereish.solvers.integer_law import uniform_below
+from whereish.solvers.lowering import mean_cell_ratios
+from whereish.solvers.query_law import QueryLaw, law_on_answers
+from whereish.solvers.stencil import stencil_factor
+from whereish.space.points import FloatArray, Points, Space, checked_coordinates
+
+__all__ = ["EikonalQuery", "Query"]
+
+Query: TypeAlias = Callable[[FloatArray], ArrayLike] | ArrayLike
+"""A function of the cells' centres (n, dimensions), or one answer per cell of the map."""
+
+_ROWS = 4096  # secrets answered at a time
+
+
+@dataclass(frozen=True, eq=False)
+class EikonalQuery:
+    """Reports answers of a public query, within the promise of a privacy map.
+
+    Build one with :meth:`build` or with ``EikonalMechanism.build(map, query=...)``.
+
+    Parameters
+    ----------
+    map
+        What was asked for.
+    answers
+        The distinct answers, sorted; reports are among them.
+    answer_of
+        Index of the answer of each cell.
+    law
+        The certified law.
+    neighbours, divided
+        As for :class:`~whereish.mechanisms.eikonal.EikonalMechanism`.
+    """
+
+    map: PrivacyMap
+    answers: NDArray[Any]
+    answer_of: NDArray[np.intp] = field(repr=False)
+    law: QueryLaw = field(repr=False)
+    neighbours: int = 16
+    divided: float = 1.0
+
+    @classmethod
+    def build(
+        cls,
+        privacy_map: PrivacyMap,
+        query: Query,
+        *,
+        neighbours: int = 16,
+        divide_stencil: bool = False,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> EikonalQuery:
+        """Solve and certify; it always succeeds.
+
+        Parameters
+        ----------
+        query
+            One answer (number or text) per cell, in the map's shape; or a function that gives
+            them from the centres of the cells.  It is public, like the map.
+        """
+        if neighbours not in (8, 16, 32):
+            raise InvalidInput(f"neighbours must be 8, 16 or 32; got {neighbours!r}")
+        answers, answer_of = np.unique(_answers(privacy_map, query), return_inverse=True)
+        shape, sides = privacy_map.shape, privacy_map.sides
+        divided = stencil_factor(neighbours, sides, shape) if divide_stencil else 1.0
+        levels = privacy_map.values / (privacy_map.plane.scale * divided)
+        check_resolution(levels, sides)
+        index = answer_of.ravel().astype(np.intp)
+        law = law_on_answers(
+            levels, sides, index.reshape(shape), neighbours=neighbours, progress=progress
+        )
+        return cls(privacy_map, answers, index, law, neighbours, divided)
+
+    @property
+    def space(self) -> Space:
+        """Where secrets live."""
+        return self.map.space
+
+    @cached_property
+    def metric(self) -> Metric:
+        """What is kept: the graph metric between the cells of two secrets."""
+        base = MapGeodesic(self.map, self.neighbours)
+        return base if self.divided == 1.0 else (1.0 / self.divided) * base
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The certified promise."""
+        source = (
+            "log-ratio over all neighbouring cells and answers is at most"
+            f" {self.law.factor:.6f} of the promise"
+        )
+        return Guarantee(self.metric, Basis.CERTIFIED, source, "exact: integer masses")
+
+    @property
+    def factor(self) -> float:
+        """The certified factor: at most this share of the promise is used; never above 1."""
+        return self.law.factor
+
+    @cached_property
+    def lowered(self) -> FloatArray:
+        """Mean of (weight in use)/(weight asked for) over the edges at each cell of the map."""
+        return mean_cell_ratios(self.law.metric, self.law.promised) / self.divided
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """Row u, column y: the probability of answer y for a secret in cell u."""
+        return self._probabilities(np.arange(self.answer_of.size))
+
+    def distribution(self, place: ArrayLike) -> FloatArray:
+        """Probabilities of all `answers` for one secret."""
+        cells = self._cells(np.atleast_1d(np.asarray(place)))
+        if len(cells) != 1:
+            raise InvalidInput(f"distribution takes one place; got {len(cells)}")
+        return np.asarray(self._probabilities(cells)[0])
+
+    def report(self, secrets: Points | ArrayLike, *, rng: Randomness | None = None) -> NDArray[Any]:
+        """One answer for each secret; secrets outside the map are taken for its closest cell.
+
+        Each draw sums the masses of all answers, so its work does not depend on the draw.
+        """
+        source = secure(rng)
+        cells = self._cells(secrets)
+        thresholds = uniform_below(self.law.sums[cells], source)
+        drawn = np.empty(len(cells), np.intp)
+        for first in range(0, len(cells), _ROWS):
+            part = slice(first, first + _ROWS)
+            cumulated = np.cumsum(self.law.masses(cells[part]), axis=1, dtype=np.uint64)
+            drawn[part] = (cumulated <= thresholds[part, None]).sum(axis=1)
+        return np.asarray(self.answers[drawn])
+
+    def accuracy(self, prior: ArrayLike | None = None) -> float:
+        """Probability of the true answer; `prior` over the cells, uniform by default."""
+        cells = np.arange(self.answer_of.size)
+        right = self.matrix[cells, self.answer_of]
+        weights = np.ones(cells.size) if prior is None else np.asarray(prior, float).ravel()
+        if weights.size != cells.size:
+            raise InvalidInput(
+                f"a prior must have one number per cell of the map, {cells.size}; got"
+                f" {weights.size}"
+            )
+        if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+            raise InvalidInput("a prior must be finite and >= 0, with a sum > 0")
+        return float(right @ weights / weights.sum())
+
+    def _probabilities(self, cells: NDArray[np.intp]) -> FloatArray:
+        sums = self.law.sums[cells].astype(np.float64)
+        return np.asarray(self.law.masses(cells).astype(np.float64) / sums[:, None])
+
+    def _cells(self, secrets: Points | ArrayLike) -> NDArray[np.intp]:
+        coordinates = checked_coordinates(secrets, self.space)
+        return self.map.raster.locate(self.map.on_raster(coordinates))
+
+
+def _answers(privacy_map: PrivacyMap, query: Query) -> NDArray[Any]:
+    """The answer of each cell, checked."""
+    if callable(query):
+        centres = privacy_map.raster.centres()
+        query = query(centres[:, :1] if privacy_map.one_dimensional else centres)
+    given = np.asarray(query)
+    rows, cols = privacy_map.shape
+    if given.size != rows * cols or given.shape not in (
+        (rows, cols),
+        (rows * cols,),
+        (rows * cols, 1),
+    ):
+        raise InvalidInput(
+            f"a query must give one answer per cell of the map, {rows} x {cols}; got shape"
+            f" {given.shape}"
+        )
+    if given.dtype.kind not in "biufUS":
+        raise InvalidInput(f"answers must be numbers or text; got {given.dtype}")
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise InvalidInput("answers must be finite; give cells without an answer one of their own")
+    return given
