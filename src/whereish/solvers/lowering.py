@@ -49,6 +49,11 @@ _LAST_ROUNDS = 14  # from here on a failing edge goes to half its price at once
 _ROUNDS = 60
 _PUSH = 1.5  # times what a failing edge lacks, once lowering is monotone
 _BUDGET = 30  # products per round: the certificate needs nonnegative weights, not the best
+_ROUGH_BUDGET = 12  # while edges fail by much, but by less every round
+_ROUGHEST = 10.0  # times the residual allowed, likewise
+_AHEAD = 0.5  # of what a failing edge lacks, likewise: its neighbours are lowered, too
+_MILD = 0.3  # excess of the first round above which a map is hard from the start
+_STALLED = 1.0  # times the last round's excess: it must not grow
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +146,14 @@ def certify(
     flat = np.flatnonzero(secrets.ravel())
     products = 0
     use = promised * (1.0 - RESERVE)
+    rough, budget, ahead = 1.0, _BUDGET, _AHEAD
+    allowed = _MILD
     for number in range(1, _ROUNDS + 1):
         solved = nonnegative_weights(
-            metric.product, factor, start, tolerance=tolerance, budget=_BUDGET
+            metric.product, factor, start, tolerance=rough * tolerance, budget=budget
         )
         products += solved.products
-        largest = float(metric.product(solved.values).max())
-        weights = integer_weights(solved.values, largest)
+        weights = integer_weights(solved.values, solved.largest_sum)
         sums, sweeps = metric.exact_sums(weights, table, flat)
         factors = edge_factors(metric, sums, promised)
         worst, where = worst_edge(factors, metric)
@@ -158,7 +164,17 @@ def certify(
             return CertifiedLaw(
                 metric, weights, sums, worst, where, number, products, dropped, sweeps
             )
-        use = _lower(use, promised, log_ratios(sums, metric.shape, metric.steps), number)
+        # Weights need not be better than the edges that are lowered next, unless lowering
+        # stalls: hard maps lose more by rough weights than these save.
+        rough = float(np.clip((worst - 1.0) / (10 * RESERVE), 1.0, _ROUGHEST))
+        if worst - 1.0 > allowed:
+            allowed = 0.0
+            rough, ahead = 1.0, 0.0
+        else:
+            allowed = _STALLED * (worst - 1.0)
+        budget = _ROUGH_BUDGET if rough > 1.0 else _BUDGET
+        ratios = log_ratios(sums, metric.shape, metric.steps)
+        use = _lower(use, promised, ratios, number, ahead)
         metric = GraphMetric.from_prices(use)
         start = solved.values
     raise SolverError(
@@ -176,16 +192,16 @@ def residual_allowed(promised: Floats) -> float:
     return float(np.clip(RESERVE * promised.min() / 4, 2e-6, 1e-4))
 
 
-def _lower(use: Floats, promised: Floats, ratios: Floats, number: int) -> Floats:
+def _lower(use: Floats, promised: Floats, ratios: Floats, number: int, ahead: float) -> Floats:
     """Edge prices for the next round: what the slope of ln Z leaves of the promise."""
     need = np.nan_to_num(ratios)
     margin = 1.02 if number <= _FREE_ROUNDS else 1.05
     with np.errstate(invalid="ignore"):
         left = promised * (1.0 - RESERVE) - margin * need
-        left = np.maximum(left, promised / 2)
+        # What an edge lacks grows while its neighbours are lowered, too.
+        lacks = np.maximum(use + need - promised * (1.0 - RESERVE), 0.0)
+        left = np.maximum(left - ahead * lacks, promised / 2)
         if number > _FREE_ROUNDS:
-            # What an edge lacks grows while its neighbours are lowered, too.
-            lacks = np.maximum(use + need - promised * (1.0 - RESERVE), 0.0)
             left = np.minimum(left, np.maximum(use - _PUSH * lacks, promised / 2))
         if number >= _LAST_ROUNDS:
             left = np.where(use + need > promised, np.minimum(use, promised / 2), left)

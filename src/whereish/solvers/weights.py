@@ -41,12 +41,14 @@ class Weights:
     dropped : cells whose plain weight would have been negative, now zero.
     residual : largest |(E·w)(u) - 1| over the cells with w > 0.
     products : products with E that it took.
+    largest_sum : largest (E·w)(u), to the rounding of single precision and what was cut off.
     """
 
     values: Floats
     dropped: int
     residual: float
     products: int
+    largest_sum: float
 
 
 def closed_form_weights(eps: Floats, cell: tuple[float, float]) -> Floats:
@@ -149,6 +151,9 @@ def nonnegative_weights(
         free |= lacking
     if not np.isfinite(w).all() or not (w > 0).any():
         raise SolverError("the weights of the privacy map did not converge; is the map extreme?")
-    w = np.maximum(w, 0.0)
     residual = float(np.abs(np.where(free, image - 1.0, 0.0)).max())
-    return Weights(w, int((~free).sum()), residual, products)
+    if (w < 0).any():  # the budget ended between two exchanges
+        w = np.maximum(w, 0.0)
+        image = product(w)
+        products += 1
+    return Weights(w, int((~free).sum()), residual, products, float(image.max()))
