@@ -72,14 +72,8 @@ def solve_large(
     clock: Clock,
     progress: ProgressCallback | None = None,
     most_sweeps: int = MOST_SWEEPS,
-    patience: int = MOST_SWEEPS,
 ) -> LpResult:
-    """Solve to a certified gap as far as the near-neighbour rows and time allow.
-
-    Where neighbours are several nats apart, the rows of near pairs span many orders of
-    magnitude and the bound stays below zero for thousands of sweeps; with no bound after
-    `patience` sweeps the solve ends, for callers that have a better method then.
-    """
+    """Solve to a certified gap as far as the near-neighbour rows and time allow."""
     run = _LargeScale(programme)
     status, sweeps, due = "stalled", 0, 4 * ROUND
     while sweeps < most_sweeps:
@@ -88,8 +82,7 @@ def solve_large(
         sweeps += ROUND
         over = clock.over
         settled = run.lower - before < 1e-5 * run.lower
-        hopeless = sweeps >= patience and run.lower <= 0.0
-        if sweeps >= due or over or settled or hopeless or sweeps >= most_sweeps:
+        if sweeps >= due or over or settled or sweeps >= most_sweeps:
             run.recombine()
             due = 2 * sweeps
         if progress is not None:
@@ -100,7 +93,7 @@ def solve_large(
         if over:
             status = "time limit"
             break
-        if settled or hopeless:
+        if settled:
             break
     return LpResult(
         run.matrix, run.upper, run.lower, status, "first order with recombination", sweeps

@@ -42,8 +42,6 @@ ROUGH_GAP = 5e-3
 """A gap that the first-order method reaches faster from `SMALLEST_ROUGH` places on."""
 SMALLEST_ROUGH = 250
 ROUGH_SWEEPS = 6000
-HOPEFUL_SWEEPS = 1000
-"""Without any bound after so many, the interior point is the faster way."""
 NEGLIGIBLE = 1e-12
 """A loss below this part of the uninformed loss is not worth a solver."""
 LONGEST = 700.0
@@ -94,16 +92,11 @@ def _solve(
         return _better(simple, solve_large(programme, gap=gap, clock=clock, progress=progress))
     if programme.n > SMALLEST_ROUGH:
         # Enough for a rough gap; else a first channel and bound in case time runs out.
-        sweeps = ROUGH_SWEEPS if gap >= ROUGH_GAP else HOPEFUL_SWEEPS
-        first = solve_large(
-            programme,
-            gap=gap,
-            clock=clock,
-            progress=progress,
-            most_sweeps=sweeps,
-            patience=HOPEFUL_SWEEPS,
+        sweeps = ROUGH_SWEEPS if gap >= ROUGH_GAP else 1000
+        simple = _better(
+            simple,
+            solve_large(programme, gap=gap, clock=clock, progress=progress, most_sweeps=sweeps),
         )
-        simple = _better(simple, first)
         if simple.gap <= gap or clock.over:
             return simple
     exact = solve_by_output_generation(programme, gap=gap, clock=clock, progress=progress)
