@@ -343,3 +343,19 @@ def test_real_traces_spend_at_most_half_of_independent_noise(data_file):
         error = float(GreatCircle()(release.reports.coordinates, places).mean())
         alone = GlobeLaplace.with_mean_error(Length(error)).epsilon.per_m * len(places)
         assert float(release.spent) <= 0.5 * alone
+
+
+def test_a_place_outside_the_region_is_refused_before_it_is_tested():
+    """A refusal after the private test would tell its outcome, and nobody would pay."""
+    plane = Plane.around(2.35, 48.85, "1 km")
+    mechanism = PredictiveMechanism(
+        FixedUtility("200 m"), noise=lambda eps: PlanarLaplace(eps, plane=plane)
+    )
+    session = mechanism.start()
+    session.report([[0.0, 0.0]])
+    tests = session.transcript.tests
+    with pytest.raises(InvalidInput, match="declared region"):
+        session.report([[6_000.0, 0.0]])
+    assert session.transcript.tests == tests
+    with pytest.raises(InvalidInput, match="declared region"):
+        mechanism.report([[0.0, 0.0], [6_000.0, 0.0]])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -208,3 +209,56 @@ def test_a_postgres_ledger_travels_to_other_processes(server):
 def test_no_server(tmp_path):
     with pytest.raises(LedgerUnavailable, match="OperationalError"):
         wh.open_ledger(f"postgresql:///x?host={tmp_path}", cap=EPS)
+
+
+def test_the_servers_own_isolation_does_not_matter(server):
+    """Under repeatable read a snapshot would be older than the lock that it waits for."""
+    import psycopg
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    sign = "&" if "?" in server else "?"
+    stale = f"{server}{sign}options=-c%20default_transaction_isolation%3Drepeatable%5C%20read"
+    wh.open_ledger(stale, cap=EPS)
+    for turn in range(10):
+        taken = []
+
+        def take(subject=f"person {turn}", taken=taken):
+            try:
+                wh.open_ledger(stale).charge([Charge(subject, EPS)])
+                taken.append(subject)
+            except BudgetExceeded:
+                pass
+
+        threads = [threading.Thread(target=take) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(taken) == 1
+
+
+def test_a_known_release_is_not_taken_for_another(address):
+    ledger = wh.open_ledger(address, cap=EPS * 5)
+    ledger.charge([Charge("ann", EPS)], release="daily")
+    ledger.charge([Charge("ann", EPS)], release="daily")
+    assert ledger.statement("ann").spent_per_m == pytest.approx(EPS.per_m)
+    with pytest.raises(InvalidInput, match="new id"):
+        ledger.charge([Charge("bob", EPS)], release="daily")
+    ledger.charge([Charge("eve", EPS)], release="r", pending=True)
+    ledger.refund("r")
+    with pytest.raises(InvalidInput, match="new id"):
+        ledger.charge([Charge("eve", EPS)], release="r")
+
+
+def test_a_release_that_leaves_late_counts_when_it_leaves(address):
+    clock = Clock()
+    ledger = wh.open_ledger(address, cap=EPS, window_s=100, clock=clock)
+    ledger.charge([Charge("ann", EPS)], release="early", pending=True)
+    clock.now += 101
+    ledger.charge([Charge("ann", EPS)], release="early", pending=True)  # resumed
+    ledger.confirm("early")
+    with pytest.raises(BudgetExceeded):
+        ledger.charge([Charge("ann", EPS)])
+    assert len(ledger.statement("ann").entries) == 1

@@ -11,6 +11,7 @@ from pyarrow import csv
 import whereish as wh
 from whereish.errors import InsecureRandomness, InvalidInput
 from whereish.privacy import Geodesic, GreatCircle, Guarantee
+from whereish.publish.locations import XY
 from whereish.publish.sanitize import METADATA_KEY
 from whereish.publish.tables import BATCH_ROWS
 
@@ -278,7 +279,14 @@ def test_real_check_ins(data_file, tmp_path):
     assert distances.mean() == pytest.approx(288.5, rel=0.02)
 
 
-@pytest.mark.parametrize("text", ["48.85412,2.33316\n48.86,2.34\n", "48.85412;2.33316\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "48.85412,2.33316\n48.86,2.34\n",
+        "48.85412;2.33316\n",
+        "2.33316,48.85412,2.33316,48.85412\n1,2,3,4\n",
+    ],
+)
 def test_a_file_without_a_header_is_not_repeated(tmp_path, text):
     path = tmp_path / "in.csv"
     path.write_text(text)
@@ -340,3 +348,64 @@ def test_a_box_may_cross_the_antimeridian(tmp_path):
         table, lon="lon", lat="lat", epsilon=EPS, bbox=wh.Box(175, -20, 185, -15)
     )
     assert len(released) == 2
+
+
+def test_subjects_are_spelled_in_one_way_and_are_no_place(tmp_path):
+    ledger = wh.open_ledger(tmp_path / "l.db", cap="1/m")
+    place = {"lon": [2.33316, 2.34], "lat": [48.85412, 48.86]}
+    plan = {"lon": "lon", "lat": "lat", "epsilon": EPS, "ledger": ledger}
+    for who in ([1.5, 2.0], ["", "bob"], [None, "bob"]):
+        table = pa.table({**place, "who": who})
+        with pytest.raises(InvalidInput, match="who"):
+            wh.sanitize(table, subject="who", **plan)
+    with pytest.raises(InvalidInput, match="location"):
+        wh.sanitize(pa.table(place), subject="lat", **plan)
+    names = pa.array(["ann", "ann"]).dictionary_encode()
+    wh.sanitize(pa.table({**place, "who": names}), subject="who", **plan)
+    assert ledger.statement("ann").entries[0].times == 2
+
+
+def test_levels_of_rows_are_capped_at_epsilon_and_charged_in_true_metres(tmp_path):
+    ledger = wh.open_ledger(tmp_path / "l.db", cap="1/m")
+    table = pa.table({"x": [1.0, 2.0], "y": [3.0, 4.0], "e": [0.01, 0.005], "who": ["a", "b"]})
+    plan = {"locations": [XY("x", "y")], "epsilon": "0.01/m", "mechanism": "manhattan-laplace"}
+    wh.sanitize(table, epsilon_column="e", subject="who", ledger=ledger, **plan)
+    assert ledger.statement("a").spent_per_m == pytest.approx(0.01 * 2**0.5)
+    assert ledger.statement("b").spent_per_m == pytest.approx(0.005 * 2**0.5)
+    above = table.set_column(2, "e", pa.array([0.012, 0.005]))
+    with pytest.raises(InvalidInput, match="at most epsilon"):
+        wh.sanitize(above, epsilon_column="e", subject="who", ledger=ledger, **plan)
+
+
+def test_values_of_rows_that_are_not_there_do_not_leave(tmp_path):
+    words = pa.array(["SECRET-CLINIC", "park", "park"]).dictionary_encode()
+    table = pa.table({"lon": [2.3] * 3, "lat": [48.8] * 3, "t": words}).slice(1)
+    pq.write_table(table, tmp_path / "in.parquet")
+    released = wh.sanitize(table, lon="lon", lat="lat", epsilon=EPS, keep=["t"])
+    assert "SECRET" not in str(released["t"].type) + str(released["t"].chunks)
+
+
+def test_the_extent_of_true_geometries_cannot_be_kept():
+    box = pa.array([{"xmin": 2.3, "ymin": 48.8, "xmax": 2.3, "ymax": 48.8}])
+    table = pa.table({"lon": [2.3], "lat": [48.8], "bbox": box})
+    with pytest.raises(InvalidInput, match="extent"):
+        wh.sanitize(table, lon="lon", lat="lat", epsilon=EPS, keep=["bbox"])
+
+
+def test_a_failing_remap_is_not_quoted():
+    def broken(reports):
+        raise ValueError(f"cannot move {reports}")
+
+    table = pa.table({"lon": [2.33316], "lat": [48.85412]})
+    with pytest.raises(InvalidInput, match="ValueError") as caught:
+        wh.sanitize(table, lon="lon", lat="lat", epsilon=EPS, remap=broken)
+    assert "48." not in str(caught.value)
+
+
+def test_hidden_folders_are_not_released(tmp_path):
+    for name in ("in/a.csv", "in/_temporary/0/b.csv", "in/.checkpoints/c.csv"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("lon,lat\n2.3,48.8\n")
+    release = wh.sanitize(tmp_path / "in", tmp_path / "out", lon="lon", lat="lat", epsilon=EPS)
+    assert release.rows == 1

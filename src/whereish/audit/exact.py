@@ -11,14 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
-from whereish.privacy.metric import Finite, Metric, Scaled
+from whereish.privacy.metric import Finite, Metric, coordinate_error
 from whereish.solvers.ratios import largest_ratio
 from whereish.space.points import Points
 from whereish.space.sites import Sites
 
 __all__ = ["ExactAudit", "exact"]
-
-_METRIC_ERROR = 2.0**-48  # relative error of a distance computed from coordinates
 
 
 @dataclass(frozen=True)
@@ -90,11 +88,7 @@ def distances_of(
         return metric.matrix(np.arange(count)), 2.0**-52
     places = sites.coordinates if isinstance(sites, Sites | Points) else np.asarray(sites, float)
     distances = metric.matrix(places)
-    base = metric.base if isinstance(metric, Scaled) else metric
-    factor = metric.factor if isinstance(metric, Scaled) else 1.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        absolute = np.where(distances > 0, factor * base.absolute_error / distances, 0.0)
-    return distances, _METRIC_ERROR + absolute
+    return distances, coordinate_error(metric, distances)
 
 
 def _row_error(k: NDArray[Any]) -> float:

@@ -6,8 +6,7 @@ the files of the others are deleted with the job's `_temporary` folder (commit a
 1 is asked for, in which nothing moves before the whole job commits).  That each
 partition has exactly one file is checked before the hidden folder gets its name.
 
-The file system's rename must be atomic (HDFS: yes; object stores: no).  A driver that
-dies between charge and rename leaves the charge standing.
+The file system's rename must be atomic (HDFS: yes; object stores: no).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import pyarrow as pa
 from whereish.engines.spark import told
 from whereish.errors import InvalidInput, NotWritten
 from whereish.publish.kernel import BatchSanitizer
-from whereish.publish.ledger import Ledger, charges_of
+from whereish.publish.ledger import Ledger
 from whereish.publish.locations import LonLat
 from whereish.randomness import secure
 
@@ -33,18 +32,17 @@ __all__ = ["to_address"]
 _PART = re.compile(r"part-(\d+)-")
 
 
-def to_address(
-    frame: Any,
-    address: str,
-    kernel: BatchSanitizer,
-    subject: str | None,
-    ledger: Ledger | None,
-) -> Any:
+def to_address(frame: Any, address: str, kernel: BatchSanitizer, ledger: Ledger | None) -> Any:
     """Sanitise `frame` into a new folder at `address`; a frame that reads it.
 
-    Subjects are counted by a job of their own; the rows must not change in between,
-    which is checked.
+    No ledger: subjects would be counted by one run of the frame and released by another,
+    and the two may differ.
     """
+    if ledger is not None:
+        raise InvalidInput(
+            "a ledger can be charged only for an output on a file system that every worker and"
+            " the driver share: write there first"
+        )
     session = frame.sparkSession
     java = getattr(session, "_jvm", None)
     if java is None:
@@ -57,23 +55,15 @@ def to_address(
     files = path(address).getFileSystem(session._jsc.hadoopConfiguration())
     if files.exists(path(address)):
         raise InvalidInput(f"the output {name} exists already: choose another name")
-    counts = {} if subject is None else _counts(frame, kernel, subject)
-    release = None
     try:
         _write(frame, hidden, kernel)
         names = [status.getPath().getName() for status in files.listStatus(path(hidden))]
-        _rows(frame, hidden, names, kernel, counts)
-        if ledger is not None:
-            release = ledger.charge(charges_of(counts), pending=True)
+        _check_once(frame, hidden, names)
         if not files.rename(path(hidden), path(address)):
             raise NotWritten(f"the output {name} cannot be given its name; nothing was released")
     except BaseException:
-        # The bytes are destroyed before the refund: what is refunded never left.
-        if files.delete(path(hidden), True) and release is not None and ledger is not None:
-            ledger.refund(release)
+        files.delete(path(hidden), True)
         raise
-    if release is not None and ledger is not None:
-        ledger.confirm(release)
     return session.read.parquet(address)
 
 
@@ -119,50 +109,13 @@ def _schema(frame: Any, kernel: BatchSanitizer) -> Any:
     return types.StructType(fields)
 
 
-def _counts(frame: Any, kernel: BatchSanitizer, subject: str) -> dict[tuple[str, float], int]:
-    """Reports by subject and level, as :class:`~whereish.publish.subjects.Tally` counts them."""
-    from pyspark.sql import functions
-
-    own = kernel.level_column
-    level = functions.lit(kernel.epsilon().per_m) if own is None else functions.col(own)
-    grouped = frame.groupBy(
-        functions.col(subject).cast("string").alias("who"), level.cast("double").alias("level")
-    ).count()
-    counts = {}
-    for who, eps, rows in grouped.collect():
-        if who is None:
-            raise InvalidInput(
-                f"column {subject!r} must name a subject in every row; {rows} are missing: a row"
-                " that nobody is charged for cannot be released"
-            )
-        if eps is None or not 0 < eps <= kernel.epsilon().per_m:
-            raise InvalidInput(
-                f"column {own!r} must hold levels per metre, greater than 0 and at most epsilon"
-            )
-        counts[who, eps] = rows * len(kernel.locations)
-    return counts
-
-
-def _rows(
-    frame: Any,
-    address: str,
-    names: list[str],
-    kernel: BatchSanitizer,
-    counts: dict[tuple[str, float], int],
-) -> int:
-    """The staged rows, once it is sure that each partition and each charge is there once."""
+def _check_once(frame: Any, address: str, names: list[str]) -> None:
+    """Each partition is there once, and not all are empty."""
     parts = collections.Counter(m[1] for n in names if (m := _PART.match(n)))
     if any(times > 1 for times in parts.values()):
         raise InvalidInput(
             "a partition was committed twice, so its rows might have two reports; nothing was"
             " released: run again, with spark.sql.files.maxRecordsPerFile unset"
         )
-    rows = int(frame.sparkSession.read.parquet(address).count()) if parts else 0
-    if rows == 0:
+    if not parts or not frame.sparkSession.read.parquet(address).count():
         raise InvalidInput("the frame has no rows, so nothing is released")
-    if counts and sum(counts.values()) != rows * len(kernel.locations):
-        raise InvalidInput(
-            "the frame's rows changed between counting subjects and drawing reports; nothing was"
-            " released: persist it, or write it down, first"
-        )
-    return rows

@@ -2,7 +2,7 @@
 
 A file is a NumPy ``.npz`` without pickled objects.  Beside the arrays it holds
 ``certificate``: JSON text with the kind of mechanism, its guarantee, how that was
-verified, versions, and the SHA-256 of the arrays.  Whoever reads it can verify the
+verified, versions, and the SHA-256 of all that.  Whoever reads it can verify the
 guarantee from the numbers alone.
 """
 
@@ -46,15 +46,10 @@ def save_artefact(
     path: str | Path, kind: str, arrays: Mapping[str, NDArray[Any]], certificate: Mapping[str, Any]
 ) -> None:
     """Write `arrays` with their certificate."""
-    text = json.dumps(
-        {
-            "format": FORMAT,
-            "kind": kind,
-            "whereish": __version__,
-            "sha256": _digest(arrays),
-            **certificate,
-        }
+    said = json.loads(
+        json.dumps({"format": FORMAT, "kind": kind, "whereish": __version__, **certificate})
     )
+    text = json.dumps({"sha256": _digest(arrays, said), **said})
     with Path(path).open("wb") as file:
         contents: dict[str, Any] = {
             **arrays,
@@ -77,7 +72,8 @@ def load_artefact(path: str | Path) -> Artefact:
         raise InvalidInput(f"{str(path)!r} is not a mechanism saved by whereish") from None
     if not known:
         raise InvalidInput(f"{str(path)!r} was saved by a later whereish; upgrade to read it")
-    if digest != _digest(arrays):
+    said = {key: value for key, value in certificate.items() if key != "sha256"}
+    if digest != _digest(arrays, said):
         raise InvalidInput(
             f"the numbers in {str(path)!r} do not match their certificate: the file was changed or"
             " damaged; build the mechanism again"
@@ -85,8 +81,9 @@ def load_artefact(path: str | Path) -> Artefact:
     return Artefact(kind, arrays, certificate)
 
 
-def _digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    sha = hashlib.sha256()
+def _digest(arrays: Mapping[str, NDArray[Any]], said: Mapping[str, Any]) -> str:
+    """SHA-256 of the certificate's words and of all numbers."""
+    sha = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         sha.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())

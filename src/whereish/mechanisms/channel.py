@@ -25,12 +25,13 @@ from whereish.mechanisms.artefact import (
     space_to_json,
 )
 from whereish.mechanisms.base import Remap
-from whereish.mechanisms.finite import COORDINATE_ERROR, PlacesLike, SitesMetric, as_sites
+from whereish.mechanisms.finite import PlacesLike, SitesMetric, as_sites
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Finite, Metric, Scaled
+from whereish.privacy.metric import Finite, Metric, Scaled, coordinate_error
 from whereish.randomness import Randomness, secure
 from whereish.solvers.integer_rows import TOTAL, certified_rows, draw_columns, rounded_rows
 from whereish.solvers.ratios import LargestRatio, largest_ratio, pair_leakage
+from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 from whereish.space.sites import Sites
 
@@ -81,6 +82,9 @@ class Channel:
         exact = all(sum(row.tolist()) == TOTAL for row in weights)
         if (weights < 0).any() or not exact:
             raise InvalidInput("every row of weights must be >= 0 and sum to exactly 2^62")
+        if isinstance(self.space, Plane):
+            # Beyond its region a plane's scale says nothing, and it was charged.
+            self.space.check_region(self.secrets.coordinates)
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
 
@@ -203,7 +207,7 @@ class Channel:
 
     def __rshift__(self, remap: Remap | ChannelRemap) -> Channel:
         """The channel followed by a remap of its reports: columns that meet are added."""
-        if isinstance(remap, ChannelRemap):
+        if isinstance(remap, ChannelRemap) and callable(remap.targets):
             moved = remap.targets(self).points
         else:
             moved = remap(self.reports.points)
@@ -216,7 +220,7 @@ class Channel:
 
     def restricted(self, indices: ArrayLike) -> Channel:
         """The channel on some of its secrets: fewer pairs, so the promise stands."""
-        rows = np.asarray(indices, dtype=np.intp)
+        rows = np.arange(len(self.secrets))[np.asarray(indices)]
         metric = self.guarantee.metric
         distances = _finite_distances(metric)
         if distances is not None:
@@ -234,10 +238,10 @@ class Channel:
     def verify(self) -> LargestRatio:
         """Check the promise again from the integers; `NotPrivate` if it does not hold."""
         distances = _finite_distances(self.guarantee.metric)
-        error = 2.0**-52
+        error: float | FloatArray = 2.0**-52
         if distances is None:
             distances = self.guarantee.metric.matrix(self.secrets.coordinates)
-            error = COORDINATE_ERROR
+            error = coordinate_error(self.guarantee.metric, distances)
         found = largest_ratio(self.weights, distances, distance_error=error)
         if found.upper > 1.0:
             raise NotPrivate(

@@ -47,6 +47,7 @@ from whereish.solvers.lanes import LANES
 from whereish.solvers.nearest_first import Workspace, draw, draw_padded
 from whereish.solvers.quality import posterior_means, squared_errors
 from whereish.solvers.stencil import stencil_factor
+from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 from whereish.space.raster import Raster
 
@@ -259,7 +260,7 @@ class EikonalMechanism(Composable):
         secrets takes the same work, whatever the secrets and the draws.
         """
         source = secure(rng)
-        coordinates = self.map.on_raster(checked_coordinates(secrets, self.space))
+        coordinates = self._checked(secrets)
         if self.places == "cells":
             cells = self.map.raster.locate(coordinates)
         else:
@@ -275,9 +276,16 @@ class EikonalMechanism(Composable):
             places = places[:, :1].copy()
         return Points.trusted(places, self.space, reproducible=source.reproducible)
 
+    def _checked(self, secrets: Points | ArrayLike) -> FloatArray:
+        """Secrets on the map's plane; those beyond its declared region are refused."""
+        coordinates = checked_coordinates(secrets, self.space)
+        if isinstance(self.space, Plane):
+            self.space.check_region(coordinates)
+        return self.map.on_raster(coordinates)
+
     def distribution(self, place: ArrayLike) -> FloatArray:
         """Probabilities of all reports for one secret, over the cells of :attr:`reports`."""
-        coordinates = self.map.on_raster(checked_coordinates(np.atleast_1d(place), self.space))
+        coordinates = self._checked(np.atleast_1d(place))
         if len(coordinates) != 1:
             raise InvalidInput(f"distribution takes one place; got {len(coordinates)}")
         if self.places == "cells":

@@ -70,7 +70,7 @@ def read(path: Path) -> EikonalMechanism:
 
 
 def from_artefact(saved: Artefact) -> EikonalMechanism:
-    """The mechanism of a file that was read already."""
+    """The mechanism of a file that was read already, certified anew from its numbers."""
     if saved.kind != KIND:
         raise InvalidInput(
             f"this file holds a mechanism of kind {saved.kind!r}, not an eikonal mechanism"
@@ -108,7 +108,10 @@ def from_artefact(saved: Artefact) -> EikonalMechanism:
         int(certificate["sweeps"]),
     )
     built = BuiltLaw(law, used, frame, promised, certificate["gradient_factor"])
-    return EikonalMechanism(privacy_map, built, certificate["places"], neighbours, divided)
+    mechanism = EikonalMechanism(privacy_map, built, certificate["places"], neighbours, divided)
+    if recertified(mechanism) > mechanism.factor * (1 + 1e-12):
+        raise NotPrivate("this file claims a better certificate than its numbers bear out")
+    return mechanism
 
 
 def recertified(mechanism: EikonalMechanism) -> float:

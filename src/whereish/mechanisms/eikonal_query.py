@@ -34,6 +34,7 @@ from whereish.solvers.integer_law import uniform_below
 from whereish.solvers.lowering import mean_cell_ratios
 from whereish.solvers.query_law import QueryLaw, law_on_answers
 from whereish.solvers.stencil import stencil_factor
+from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 
 __all__ = ["EikonalQuery", "Query"]
@@ -179,6 +180,8 @@ class EikonalQuery:
 
     def _cells(self, secrets: Points | ArrayLike) -> NDArray[np.intp]:
         coordinates = checked_coordinates(secrets, self.space)
+        if isinstance(self.space, Plane):
+            self.space.check_region(coordinates)
         return self.map.raster.locate(self.map.on_raster(coordinates))
 
 

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Euclidean, Finite, GreatCircle, Metric, Scaled
+from whereish.privacy.metric import (
+    Euclidean,
+    Finite,
+    GreatCircle,
+    Metric,
+    Scaled,
+    coordinate_error,
+)
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points
@@ -34,8 +41,6 @@ PlacesLike: TypeAlias = Sites | Points | Raster | ArrayLike
 Loss: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray] | ArrayLike
 """'euclidean', 'squared', a function of two coordinate arrays, or an (n, reports) matrix."""
 
-COORDINATE_ERROR = 2.0**-48
-"""Relative error of a distance computed from coordinates."""
 _PRIOR_TOLERANCE = 1e-6
 
 
@@ -103,7 +108,7 @@ class SitesMetric:
 
     metric: Metric
     distances: FloatArray
-    error: float
+    error: float | FloatArray
 
 
 def sites_metric(
@@ -128,12 +133,14 @@ def sites_metric(
         if isinstance(space, Plane) and space.scale != 1.0 and not _finite(base):
             level = float(np.nextafter(level / space.scale, 0.0))
         base = level * base
+    error: float | FloatArray
     if _finite(base):
         distances, error = base.matrix(np.arange(len(sites))), 2.0**-52
         if distances.shape != (len(sites), len(sites)):
             raise InvalidInput(f"the metric must be a matrix of the {len(sites)} sites")
     else:
-        distances, error = base.matrix(sites.coordinates), COORDINATE_ERROR
+        distances = base.matrix(sites.coordinates)
+        error = coordinate_error(base, distances)
     # Rounding may break symmetry by an ulp; the smaller promise implies the larger.
     return SitesMetric(base, np.minimum(distances, distances.T), error)
 

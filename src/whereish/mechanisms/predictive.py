@@ -213,7 +213,7 @@ class PredictiveMechanism:
         if when_spent not in ("stop", "predict"):
             raise InvalidInput(f"when_spent must be 'stop' or 'predict'; got {when_spent!r}")
         session = self.start(rng=rng)
-        places = checked_coordinates(trace, session.space)
+        places = session.checked(trace)
         times = _checked_times(times_s, len(places))
         for place, time_s in zip(places, times, strict=True):
             try:
@@ -245,12 +245,22 @@ class TraceSession:
 
     def report(self, place: Points | ArrayLike, time_s: float | None = None) -> Points:
         """Report the next place; raises `BudgetExceeded` when no further step can be paid."""
-        x = checked_coordinates(place, self.space)
+        x = self.checked(place)
         if len(x) != 1:
             raise InvalidInput(f"a session reports one place at a time; got {len(x)}")
         time_s = _checked_times(None if time_s is None else [time_s], 1)[0]
         self._step(x[0], time_s)
         return self._points(self.transcript.reports[-1].place[None].copy())
+
+    def checked(self, places: Points | ArrayLike) -> FloatArray:
+        """The coordinates of places for which the promise holds; others are refused unseen.
+
+        A refusal after the private test would tell its outcome for free.
+        """
+        x = checked_coordinates(places, self.space)
+        if isinstance(self.space, Plane):
+            self.space.check_region(x)
+        return x
 
     def release(self) -> TraceRelease:
         """All reports so far, with what they cost."""
@@ -281,13 +291,15 @@ class TraceSession:
         total = self.mechanism.budget.total
         if total is not None and self.transcript.spent + plan.most > Fraction(total.per_m):
             raise BudgetExceeded("the budget manager planned a step beyond its own total")
+        noise = None if plan.noise is None and plan.test is None else self._family(plan)
         hard = True
         place = secret
         if plan.test is not None or plan.noise is None:
             place = self._prediction(time_s)
             hard = plan.test is not None and not self._test(plan, secret, place)
         if hard:
-            place = self._noise(plan, secret)
+            assert noise is not None
+            place = np.array(noise.report(secret[None], rng=self.rng).coordinates[0])
         self.transcript.append(Reported(place, time_s, hard, plan))
 
     def _predict_only(self, time_s: float | None) -> None:
@@ -308,7 +320,8 @@ class TraceSession:
         assert plan.threshold is not None
         return NoisyTest(plan.test, plan.threshold, self.space)._decide(secret, guess, self.rng)
 
-    def _noise(self, plan: Plan, secret: FloatArray) -> FloatArray:
+    def _family(self, plan: Plan) -> Mechanism:
+        """The mechanism of a hard step, checked before anything is asked of the secret."""
         if plan.noise is None:
             raise InvalidInput("a plan with a test must have noise for the case that it fails")
         mechanism = self._families.get(plan.noise.per_m)
@@ -321,7 +334,7 @@ class TraceSession:
                     f" {mechanism.guarantee.metric.description}"
                 )
             self._families = {plan.noise.per_m: mechanism}
-        return np.array(mechanism.report(secret[None], rng=self.rng).coordinates[0])
+        return mechanism
 
     def _check_clock(self, time_s: float | None) -> None:
         if self.transcript.reports:

@@ -363,6 +363,14 @@ class TupleMax(_OnTuples):
         return f"maximum over {self.size} entries of {self.base.description}"
 
 
+def coordinate_error(metric: Metric, distances: FloatArray) -> FloatArray:
+    """Relative error to allow for distances that `metric` computed from coordinates."""
+    base, factor = (metric.base, metric.factor) if isinstance(metric, Scaled) else (metric, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        absolute = np.where(distances > 0, factor * base.absolute_error / distances, 0.0)
+    return np.asarray(2.0**-48 + absolute)
+
+
 def rounded_up(number: Fraction) -> float:
     """The least double that is at least `number`: a ratio too small would promise too much."""
     nearest = float(number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
     geometry = wanted.geometries[0] if wanted.geometries else "geometry"
     fields = [name for name in wanted.columns if name != geometry]
     with contextlib.ExitStack() as stack:
+        # GDAL's warnings quote coordinates; what it cannot read is refused anyway.
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore", RuntimeWarning)
         try:
             layer = _layer(path, wanted.layer, pyogrio)
             info = pyogrio.read_info(path, layer=layer)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 import whereish
-from whereish.errors import InsecureRandomness, InvalidInput
+from whereish.errors import InsecureRandomness, InvalidInput, WhereishError
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.registry import mechanism_named
 from whereish.privacy.guarantee import Guarantee
@@ -104,8 +104,8 @@ class BatchSanitizer:
         Draws the reports; with `level_column` it is the one of the largest epsilon.
     locations, outputs
         Where the secret locations are, and the columns in which their reports leave.
-    rebuild
-        With `level_column`: the mechanism of another epsilon.
+    rebuild, asked
+        With `level_column`: the mechanism of another epsilon, and the largest one.
     """
 
     mechanism: Mechanism
@@ -117,6 +117,7 @@ class BatchSanitizer:
     remap: PlaceMap | None = None
     level_column: str | None = None
     rebuild: Callable[[Epsilon], Mechanism] | None = None
+    asked: Epsilon | None = None
 
     def __post_init__(self) -> None:
         if not self.locations:
@@ -126,6 +127,8 @@ class BatchSanitizer:
             object.__setattr__(self, "outputs", self.locations)
         places = {name for location in self.locations for name in location.columns}
         places |= {name for location in self.outputs for name in location.columns}
+        if self.level_column in places:
+            raise InvalidInput("epsilon_column must not be a column of the location")
         kept = [name for name in (*self.keep, *self.coarsen) if name in places]
         if kept:
             raise InvalidInput(
@@ -215,6 +218,11 @@ class BatchSanitizer:
         """The output's schema; nothing of the source's metadata is in it."""
         fields = [one for location in self.outputs for one in location.fields]
         fields += [_bare(source.field(name)) for name in self.keep]
+        boxes = [f.name for f in fields if pa.types.is_struct(f.type) and _is_extent(f.type)]
+        if boxes:
+            raise InvalidInput(
+                f"column {boxes[0]!r} holds the extent of the true geometries: it cannot be kept"
+            )
         fields += [
             pa.field(name, step.type_of(source.field(name).type))
             for name, step in self.coarsen.items()
@@ -243,7 +251,8 @@ class BatchSanitizer:
                 f"column {self.level_column!r} must hold levels per metre; got {column.type}"
             )
         levels: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        most = self.epsilon().per_m
+        assert self.asked is not None
+        most = self.asked.per_m
         wrong = int((~((levels > 0) & (levels <= most))).sum())
         if wrong:
             raise InvalidInput(
@@ -251,6 +260,14 @@ class BatchSanitizer:
                 f" most epsilon = {most:g}; {wrong} rows do not"
             )
         return levels
+
+    def charged_levels(self, batch: pa.RecordBatch) -> FloatArray | None:
+        """Each row's level per true metre, for charging: that of its own mechanism."""
+        levels = self.levels(batch)
+        if levels is None or self.asked is None or self.epsilon() == self.asked:
+            return levels
+        # Levels in true metres are proportional to those asked for; a last bit to spare.
+        return np.nextafter(levels * (self.epsilon().per_m / self.asked.per_m), np.inf)
 
     def epsilon(self) -> Epsilon:
         """The level per true metre that one report keeps, for charging.
@@ -292,13 +309,23 @@ class BatchSanitizer:
                 mechanism = self.rebuild(Epsilon.per_metre(value))
                 lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng, in_metres)
         if self.remap is not None:
-            moved = np.asarray(self.remap(np.column_stack([lon, lat])), float)
+            moved = self._moved(np.column_stack([lon, lat]))
             if moved.shape != (len(lon), 2):
                 raise InvalidInput(
                     f"remap must return (n, 2) degrees for (n, 2) degrees; got {moved.shape}"
                 )
             return np.ascontiguousarray(moved[:, 0]), np.ascontiguousarray(moved[:, 1])
         return lon, lat
+
+    def _moved(self, reports: FloatArray) -> FloatArray:
+        assert self.remap is not None
+        try:
+            return np.asarray(self.remap(reports), float)
+        except WhereishError:
+            raise
+        except Exception as error:
+            # Its message may quote reports that are not charged yet.
+            raise InvalidInput(f"the remap failed with {type(error).__name__}") from None
 
     def _refuse_outside(self, degrees: FloatArray) -> None:
         if self.bbox is None:
@@ -330,6 +357,12 @@ def _drawn(
     return np.ascontiguousarray(columns[0]), np.ascontiguousarray(columns[1])
 
 
+def _is_extent(kind: Any) -> bool:
+    """Whether a struct is a bounding box, such as GeoParquet's covering column."""
+    names = {kind.field(i).name for i in range(kind.num_fields)}
+    return {"xmin", "ymin", "xmax", "ymax"} <= names
+
+
 def _bare(field: Any) -> Any:
     """The field without metadata, its own and that of the fields in it."""
     kind = field.type
@@ -339,6 +372,8 @@ def _bare(field: Any) -> Any:
         kind = pa.list_(_bare(kind.value_field))
     elif pa.types.is_large_list(kind):
         kind = pa.large_list(_bare(kind.value_field))
+    elif pa.types.is_dictionary(kind):
+        kind = kind.value_type  # a dictionary may hold values of rows that are not released
     elif pa.types.is_map(kind):
         kind = pa.map_(_bare(kind.key_field), _bare(kind.item_field), kind.keys_sorted)
     return pa.field(field.name, kind, field.nullable)
@@ -358,6 +393,7 @@ def planned(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:
     keep, level_column = plan.get("keep", ()), plan.get("epsilon_column")
     if isinstance(keep, str):
         raise InvalidInput(f"keep must be a list of column names; got the text {keep!r}")
+    asked = plan.get("epsilon")
     if level_column is not None and rebuild is None:
         raise InvalidInput(
             "epsilon_column needs epsilon (its largest value) and a named mechanism, which is"
@@ -372,6 +408,7 @@ def planned(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:
         remap=as_place_map(plan.get("remap")),
         level_column=level_column,
         rebuild=rebuild if level_column is not None else None,
+        asked=Epsilon.of(asked) if asked is not None else None,
     )
 
 

@@ -177,22 +177,29 @@ class Ledger:
     ) -> str:
         """Charge all or nothing; returns the release's id.
 
-        A release that has been charged already is not charged again, so a job that
-        resumes may repeat the call.
+        A job that resumes may repeat the call with the same release: what is pending is
+        not charged again, but dated anew, since it leaves now and must fit into the
+        window of now.
 
         Raises
         ------
         BudgetExceeded
             If any subject has too little left; then nobody is charged.
+        InvalidInput
+            If the release is known for other charges, or was refunded.
         """
         release = release or uuid.uuid4().hex
         wanted = _gathered(charges)
         state = PENDING if pending else RELEASED
         with self._database.transaction(writing=True) as run:
             run.lock(sorted({charge.subject for charge in wanted}))
-            if run.rows("SELECT state FROM whereish_releases WHERE release = ?", [release]):
-                return release
             now = self._clock()
+            known = self._known(run, release, wanted)
+            if known == RELEASED:
+                return release
+            if known == PENDING:
+                run.rows("DELETE FROM whereish_entries WHERE release = ?", [release])
+                run.rows("DELETE FROM whereish_releases WHERE release = ?", [release])
             lacking = self._lacking(run, wanted, now)
             if lacking:
                 raise BudgetExceeded(
@@ -205,6 +212,24 @@ class Ledger:
             )
             run.many(_INSERT, ((release, c.subject, now, c.epsilon.per_m, c.times) for c in wanted))
         return release
+
+    @staticmethod
+    def _known(run: Transaction, release: str, wanted: Sequence[Charge]) -> str | None:
+        """The state of a release that was charged before, for these very charges."""
+        found = run.rows("SELECT state FROM whereish_releases WHERE release = ?", [release])
+        if not found:
+            return None
+        lines = run.rows(
+            "SELECT subject, epsilon_per_m, times FROM whereish_entries WHERE release = ?",
+            [release],
+        )
+        asked = {(c.subject, c.epsilon.per_m, c.times) for c in wanted}
+        if found[0][0] == REFUNDED or {(who, eps, int(n)) for who, eps, n in lines} != asked:
+            raise InvalidInput(
+                f"release {release} is known already, refunded or for other charges: a new release"
+                " needs a new id"
+            )
+        return str(found[0][0])
 
     def state(self, release: str) -> str | None:
         """pending, released or refunded; None if it was never charged."""

@@ -45,10 +45,15 @@ class PostgresDatabase:
 
     @contextlib.contextmanager
     def transaction(self, *, writing: bool) -> Iterator[_Run]:
-        """A transaction at the default isolation, read committed."""
+        """A transaction at read committed, synced, whatever the server's defaults are.
+
+        A snapshot taken before the wait for a lock would not see what the other charged.
+        """
         try:
             connection = self._connection()
             with connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                connection.execute("SET LOCAL synchronous_commit = on")
                 yield _Run(connection)
         except self._psycopg.Error as error:
             self._forget()

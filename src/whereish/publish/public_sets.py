@@ -6,6 +6,7 @@ The public set must not be made from the data that it guards.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ from whereish.space.points import FloatArray
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
 
-__all__ = ["H3Cells", "PlaceMap", "Roads", "ToSites", "as_place_map"]
+__all__ = ["H3Cells", "PlaceMap", "Roads", "ToSites", "as_place_map", "remap_digest"]
 
 PlaceMap: TypeAlias = Callable[[FloatArray], FloatArray]
 """From (n, 2) reports in degrees to (n, 2) public places in degrees."""
@@ -106,6 +107,18 @@ class Roads:
         lines = tree.geometries[tree.nearest(points)]
         feet = shapely.line_interpolate_point(lines, shapely.line_locate_point(lines, points))
         return np.asarray(shapely.get_coordinates(feet) / self._shrink)
+
+
+def remap_digest(remap: PlaceMap | None) -> str | None:
+    """What tells one remap from another: the places themselves, or the function's name."""
+    if remap is None:
+        return None
+    if isinstance(remap, ToSites):
+        return hashlib.sha256(remap.sites.coordinates.tobytes()).hexdigest()
+    if isinstance(remap, H3Cells):
+        return repr(remap)
+    name = getattr(remap, "__qualname__", type(remap).__qualname__)
+    return f"{getattr(remap, '__module__', '')}.{name}"
 
 
 def as_place_map(remap: PlaceMap | Sites | None) -> PlaceMap | None:

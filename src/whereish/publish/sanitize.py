@@ -24,6 +24,7 @@ from whereish.publish.frames import opened_frame
 from whereish.publish.kernel import METADATA_KEY, BatchSanitizer, Plan, planned
 from whereish.publish.ledger import PENDING, Ledger, charges_of
 from whereish.publish.locations import XY, GeometryColumn, Location, LonLat
+from whereish.publish.public_sets import remap_digest
 from whereish.publish.staging import Staging, staging
 from whereish.publish.subjects import Tally
 from whereish.publish.tables import (
@@ -236,6 +237,8 @@ class FileJob:
             [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
             kernel.statement(reproducible=self.rng.reproducible),
             [kernel.columns, str(kernel.bbox), self.subject, self.layer],
+            [kernel.keep, list(kernel.coarsen), kernel.level_column, repr(kernel.locations)],
+            remap_digest(kernel.remap),
         ]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
@@ -330,7 +333,8 @@ def _files(source: Path) -> list[Path]:
     files = [
         path
         for path in sorted(source.rglob("*"))
-        if path.is_file() and not path.name.startswith(("_", "."))
+        if path.is_file()
+        and not any(part.startswith(("_", ".")) for part in path.relative_to(source).parts)
     ]
     tables = [path for path in files if not path.name.endswith(".whereish.json")]
     strange = [path.name for path in tables if path.suffix not in KINDS]

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from whereish.errors import BudgetExceeded, InvalidInput
-from whereish.publish.ledger import PENDING, Ledger, charges_of
+from whereish.publish.ledger import PENDING, REFUNDED, Ledger, charges_of
 
 __all__ = ["Staging", "abandon", "staging"]
 
@@ -82,7 +82,7 @@ def _locked(folder: Path) -> Iterator[None]:
         ) from None
     while True:
         try:
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise InvalidInput(
                 f"the folder of the output cannot be written to ({error.strerror})"
@@ -155,6 +155,9 @@ class Staging:
 
     def finish(self, manifest: Manifest, ledger: Ledger) -> None:
         """Steps 3 to 5, also for a manifest of an earlier run."""
+        if ledger.state(manifest.release) == REFUNDED:
+            self.empty()
+            raise InvalidInput("an earlier run was given up and refunded; run again to start anew")
         if self.staged.exists():
             if _digest(self.staged) != manifest.digest:
                 raise InvalidInput(
@@ -196,7 +199,7 @@ def abandon(output: str | Path, ledger: Ledger) -> bool:
         return False
     with staging(output) as place:
         manifest = place.unfinished()
-        if manifest is None:
+        if manifest is None or ledger.state(manifest.release) == REFUNDED:
             place.empty()
             return True
         if not place.staged.exists():

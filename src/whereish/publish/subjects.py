@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,23 +28,16 @@ class Tally:
 
     def __post_init__(self) -> None:
         self._level = self.kernel.epsilon().per_m
+        if any(self.subject in location.columns for location in self.kernel.locations):
+            raise InvalidInput("the subject must not be a column of the location")
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count the rows of one batch."""
-        column = batch.column(self.subject)
-        if column.null_count:
-            raise InvalidInput(
-                f"column {self.subject!r} must name a subject in every row; {column.null_count}"
-                " are missing: a row that nobody is charged for cannot be released"
-            )
-        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            raise InvalidInput(
-                f"column {self.subject!r} must hold names or numbers; got {column.type}"
-            )
-        levels = self.kernel.levels(batch)
+        column = self._names(batch.column(self.subject))
+        levels = self.kernel.charged_levels(batch)
         table = pa.table(
             {
-                "who": column.cast(pa.string()),
+                "who": column,
                 "level": pa.repeat(self._level, len(column)) if levels is None else levels,
             }
         )
@@ -52,3 +46,21 @@ class Tally:
         names, levels_of = grouped.column("who").to_pylist(), grouped.column("level").to_pylist()
         for who, level, times in zip(names, levels_of, reports.to_pylist(), strict=True):
             self.counts[who, level] = self.counts.get((who, level), 0) + times
+
+    def _names(self, column: Any) -> Any:
+        """The subjects as text, one spelling for each."""
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        spelled = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if not (spelled or pa.types.is_integer(kind) or pa.types.is_string_view(kind)):
+            raise InvalidInput(
+                f"column {self.subject!r} must hold names or whole numbers; got {kind}: cast it to"
+                " text, so that one person has one spelling"
+            )
+        names = column.cast(kind).cast(pa.string())
+        missing = names.null_count + (pc.sum(pc.equal(names, "")).as_py() or 0)
+        if missing:
+            raise InvalidInput(
+                f"column {self.subject!r} must name a subject in every row; {missing} are missing:"
+                " a row that nobody is charged for cannot be released"
+            )
+        return names

@@ -116,7 +116,7 @@ def check_columns(name: str, present: Sequence[str], wanted: Sequence[str]) -> N
     """All wanted columns are there, and no column name is there twice."""
     twice = sorted({column for column in present if present.count(column) > 1})
     if twice:
-        raise InvalidInput(f"the input {name} has two columns named {', '.join(map(repr, twice))}")
+        raise InvalidInput(f"the input {name} has two columns named {naming(twice)}")
     missing = [column for column in wanted if column not in present]
     if missing:
         raise InvalidInput(

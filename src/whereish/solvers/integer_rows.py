@@ -41,7 +41,9 @@ class CertifiedRows:
     ratio: LargestRatio
 
 
-def certified_rows(matrix: Floats, metric: Floats, *, metric_error: float = 0.0) -> CertifiedRows:
+def certified_rows(
+    matrix: Floats, metric: Floats, *, metric_error: float | Floats = 0.0
+) -> CertifiedRows:
     """Integer rows near `matrix` that provably keep `metric`.
 
     Raises `NotPrivate` where the matrix is too far from private for a mix of at most

@@ -192,6 +192,8 @@ def _shifts(
                 r = edges[i] + sign * shift
                 if r < 0:
                     continue
+                back = r - edges[i]
+                rest = (edges[i] - (r - back)) + (sign * shift - back)  # r + rest is exact
                 while piece + 1 < count and edges[piece + 1] <= r:
                     piece += 1
                 for p in range(max(piece - 1, 0), min(piece + 2, count)):
@@ -199,7 +201,7 @@ def _shifts(
                     reach = _ROUND * (edges[i] + shift)
                     if r < edges[p] - reach or r > edges[p + 1] + reach:
                         continue
-                    if r == edges[p] or r == edges[p + 1]:
+                    if (r == edges[p] and rest <= 0) or (r == edges[p + 1] and rest >= 0):
                         continue
                     width = edges[p + 1] - edges[p]
                     if width == math.inf:

@@ -38,7 +38,11 @@ class EpsilonType(SafeParamType):
         try:
             return Epsilon.of(value)
         except WhereishError as error:
-            self.fail(str(error), param, ctx)
+            # A comma is no part of a level: it may be a place in the wrong option.
+            said = (
+                "must be a level per length, such as 'ln(4)/200 m'" if "," in str(value) else error
+            )
+            self.fail(str(said), param, ctx)
 
 
 class PlacesType(SafeParamType):
@@ -84,8 +88,8 @@ class BoxType(SafeParamType):
         try:
             west, south, east, north = (float(part) for part in value.split(","))
             return Box(west, south, east, north)
-        except WhereishError as error:
-            self.fail(str(error), param, ctx)
+        except WhereishError:
+            self.fail("must have west < east and south < north, in degrees", param, ctx)
         except ValueError:
             self.fail("must be four numbers in degrees: west,south,east,north", param, ctx)
 

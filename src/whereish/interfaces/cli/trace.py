@@ -123,8 +123,14 @@ def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]
 
 
 def _seconds(text: str) -> float:
+    """Seconds or an ISO 8601 time; what could be a degree is refused, since times are echoed."""
     try:
-        return float(text)
+        seconds = float(text)
+        if abs(seconds) <= 360 and not seconds.is_integer():
+            raise InvalidInput("a time must not look like degrees: is the order TIME,LAT,LON?")
+        return seconds
+    except InvalidInput:
+        raise
     except ValueError:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
