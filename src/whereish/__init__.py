@@ -20,6 +20,7 @@ _HOMES = {
     "CubeGeometric": "mechanisms.cube_geometric",
     "Distinguishability": "privacy.distinguishability",
     "EikonalMechanism": "mechanisms.eikonal",
+    "EikonalQuery": "mechanisms.eikonal_query",
     "Epsilon": "units",
     "Euclidean": "privacy",
     "Finite": "privacy",

@@ -15,6 +15,7 @@ from whereish.mechanisms.cloaking import identity_channel as identity_channel
 from whereish.mechanisms.cloaking import uniform_channel as uniform_channel
 from whereish.mechanisms.cube_geometric import CubeGeometric as CubeGeometric
 from whereish.mechanisms.eikonal import EikonalMechanism as EikonalMechanism
+from whereish.mechanisms.eikonal_query import EikonalQuery as EikonalQuery
 from whereish.mechanisms.exponential import exponential_channel as exponential_channel
 from whereish.mechanisms.geometric import TruncatedGeometric as TruncatedGeometric
 from whereish.mechanisms.geometric import TwoSidedGeometric as TwoSidedGeometric
