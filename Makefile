@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # All that developers need, and the little that the demo needs.
 READY := $(VENV)/.ready
 LIGHT := $(VENV)/.light
+# Where GDAL's Parquet driver is built for the system's ogrinfo, which reads what we write.
+OGRINFO ?= $(abspath $(VENV))/ogrinfo
 MAKE_VENV = $(PYTHON) -m venv $(VENV) 2>/dev/null || { \
   echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
 
@@ -25,7 +27,8 @@ demo: $(LIGHT)
 
 test: lint
 	@scripts/system-packages.sh
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	@PYTHON=$(BIN)/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "the tests of ogrinfo are skipped"
+	WHEREISH_OGRINFO=$(OGRINFO) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .

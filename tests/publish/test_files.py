@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -226,6 +227,47 @@ def test_gdal_reads_it(geoparquet, tmp_path):
     driver, features, crs, kind, rows = json.loads(done.stdout.splitlines()[-1])
     assert driver in ("ADBC", "Parquet")
     assert (features, crs, kind, rows) == (ROWS, "EPSG:4326", "Point", ROWS)
+
+
+def ogrinfo(*arguments: str) -> str:
+    """The system's ogrinfo, with the driver of scripts/ogrinfo-parquet.sh; its words."""
+    folder = os.environ.get("WHEREISH_OGRINFO")
+    # Only for the program: another GDAL, such as pyogrio's, cannot load the driver.
+    drivers = {} if folder is None else {"GDAL_DRIVER_PATH": f"{folder}/drivers"}
+    done = subprocess.run(
+        ["ogrinfo", *arguments],
+        env={**os.environ, **drivers},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def ogrinfo_with_parquet():
+    if shutil.which("ogrinfo") is None or " Parquet " not in ogrinfo("--formats"):
+        pytest.skip("no ogrinfo that reads Parquet: run scripts/ogrinfo-parquet.sh")
+    return ogrinfo
+
+
+def test_ogrinfo_reads_it(geoparquet, ogrinfo_with_parquet):
+    said = ogrinfo_with_parquet("-al", "-so", str(geoparquet))
+    assert "using driver `Parquet' successful" in said
+    assert "\nGeometry: Point\n" in said
+    assert f"\nFeature Count: {ROWS}\n" in said
+    assert 'ID["EPSG",4326]]' in said
+    assert "\nGeometry Column = geometry\n" in said
+    assert "\nwho: String" in said
+
+
+def test_ogrinfo_reads_every_report(geoparquet, ogrinfo_with_parquet):
+    """Read by GDAL row by row, the geometries are the ones that were written."""
+    said = ogrinfo_with_parquet("-al", str(geoparquet))
+    read = [tuple(map(float, p)) for p in re.findall(r"POINT \((\S+) (\S+)\)", said)]
+    written = gpd.read_parquet(geoparquet).geometry
+    assert read == list(zip(written.x, written.y, strict=True))
 
 
 def test_the_geo_metadata_says_no_extent(geoparquet):
