@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from whereish.engines.attempts import Part, drawn, materialised, wanted_columns
+from whereish.engines.attempts import Part, drawn, materialised, read_back, wanted_columns
 from whereish.errors import InvalidInput, MissingExtra
 from whereish.publish.kernel import BatchSanitizer, Plan, planned
 from whereish.publish.ledger import Ledger
@@ -58,7 +58,7 @@ def sanitize(
         return dask.compute(*attempts)
 
     materialised(output, ledger, attempt_all)
-    return dd.read_parquet(output)
+    return read_back(str(output), dd.read_parquet)
 
 
 def _attempt(

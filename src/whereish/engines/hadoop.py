@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from whereish.engines.attempts import read_back
 from whereish.engines.spark import told
 from whereish.errors import InvalidInput, NotWritten
 from whereish.publish.kernel import BatchSanitizer
@@ -53,18 +54,26 @@ def to_address(frame: Any, address: str, kernel: BatchSanitizer, ledger: Ledger 
     parent, _, name = address.rstrip("/").rpartition("/")
     hidden = f"{parent}/.{name}.{uuid.uuid4().hex}.whereish"
     files = path(address).getFileSystem(session._jsc.hadoopConfiguration())
-    if files.exists(path(address)):
-        raise InvalidInput(f"the output {name} exists already: choose another name")
+    _refuse_foreign(files.exists(path(address)), name)
     try:
         _write(frame, hidden, kernel)
         names = [status.getPath().getName() for status in files.listStatus(path(hidden))]
         _check_once(frame, hidden, names)
+        # Once more: a rename onto a folder would move ours into it.
+        _refuse_foreign(files.exists(path(address)), name)
         if not files.rename(path(hidden), path(address)):
             raise NotWritten(f"the output {name} cannot be given its name; nothing was released")
     except BaseException:
         files.delete(path(hidden), True)
         raise
-    return session.read.parquet(address)
+    return read_back(address, session.read.parquet)
+
+
+def _refuse_foreign(there: bool, name: str) -> None:
+    if there:
+        raise InvalidInput(
+            f"the output {name} exists already, so nothing is released: choose another name"
+        )
 
 
 def _write(frame: Any, address: str, kernel: BatchSanitizer) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from whereish.engines.attempts import Part, drawn, materialised, wanted_columns
+from whereish.engines.attempts import Part, drawn, materialised, read_back, wanted_columns
 from whereish.errors import InvalidInput, MissingExtra, WhereishError
 from whereish.publish.kernel import BatchSanitizer, Plan, planned
 from whereish.publish.ledger import Ledger
@@ -80,7 +80,7 @@ def sanitize(
         return [Part(row.name, row.rows, _counts(row.counts)) for row in rows]
 
     materialised(path, ledger, attempt_all)
-    return frame.sparkSession.read.parquet(f"file://{path}")
+    return read_back(f"file://{path}", frame.sparkSession.read.parquet)
 
 
 def _attempt(kernel: BatchSanitizer, subject: str | None, folder: str) -> Any:
