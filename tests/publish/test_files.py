@@ -23,7 +23,7 @@ import shapely
 import whereish as wh
 from whereish.errors import InvalidInput
 from whereish.privacy import GreatCircle, Guarantee
-from whereish.publish.tables import KINDS
+from whereish.publish.tables import KINDS, Wanted, open_table
 
 EPS = "ln(4)/200 m"
 ROWS = 300
@@ -363,6 +363,50 @@ def test_a_track_with_heights(tmp_path):
     refused(tmp_path / "in.gpx", tmp_path / "o.gpx", "no room for 'track_fid'", keep=["track_fid"])
 
 
+def gpx(*points: str, head: str = "") -> str:
+    return (
+        f'<?xml version="1.0"?>{head}<gpx version="1.1" creator="t"'
+        f' xmlns="http://www.topografix.com/GPX/1/1">{"".join(points)}</gpx>'
+    )
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        '<wpt lat="48.8x543" lon="2.31234"/>',
+        '<wpt lat="x" lon="2.31234"/>',
+        '<wpt lat="48.85432" lon=""/>',
+        '<wpt lat="48.85432"/>',
+        '<wpt lat="48.85432" lon="2,31234"/>',
+        '<wpt lat="48.85432" lon="0x2"/>',
+        '<wpt lat="48.85432" lon="nan"/>',
+        '<wpt lat="48.85432" lon="٢"/>',
+        '<wpt lat="48.85432" lon="2.31234"><ele>3x</ele></wpt>',
+        '<rte><rtept lat="48.85432" lon="- 2.31234"/></rte>',
+        '<trk><trkseg><trkpt lat="48.85432" lon="2.3.1234"/></trkseg></trk>',
+    ],
+)
+def test_a_number_that_is_none_in_gpx(tmp_path, point):
+    """GDAL would read the leading digits, or 0."""
+    sound = '<wpt lat="48.85432" lon=" +2.3e0 "><ele>35</ele></wpt>'
+    (tmp_path / "in.gpx").write_text(gpx(sound, point))
+    out = tmp_path / "o.csv"
+    refused(
+        tmp_path / "in.gpx", out, "must have numbers.*; 1 are none", keep=["ele"], layer="waypoints"
+    )
+    (tmp_path / "in.gpx").write_text(gpx(sound))
+    assert wh.sanitize(tmp_path / "in.gpx", out, epsilon=EPS, keep=["ele"]).rows == 1
+
+
+def test_entities_in_gpx(tmp_path):
+    laughs = "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9))
+    head = f'<!DOCTYPE gpx [<!ENTITY a0 "ha">{laughs}]>'
+    (tmp_path / "in.gpx").write_text(
+        gpx('<wpt lat="48" lon="2"><name>&a9;</name></wpt>', head=head)
+    )
+    refused(tmp_path / "in.gpx", tmp_path / "o.csv", "has a document type")
+
+
 def flipped(raw: bytes, generator) -> bytes:
     damaged = bytearray(raw)
     for at in generator.integers(0, len(raw), 20):
@@ -424,6 +468,34 @@ def test_200_damaged_files(tmp_path, damage, caplog, capfd):
     assert not re.search(r"(?<!\d)(2\.[2-5]|48\.8)\d{2}", logged), logged[:500]
     assert refusals[".parquet"] >= 15
     assert refusals[".gpkg"] >= 10 or damage is not truncated
+
+
+def test_a_bit_that_flips_in_a_page_with_a_checksum(tmp_path):
+    """What we write has checksums, and no flipped page is read as something else."""
+    source = tmp_path / "in.parquet"
+    people(500).to_parquet(source)
+    plan = {"lon": "lon", "lat": "lat", "epsilon": EPS}
+    wh.sanitize(source, tmp_path / "whole.parquet", **plan)
+    raw = bytearray((tmp_path / "whole.parquet").read_bytes())
+    whole = pq.read_table(tmp_path / "whole.parquet")
+    columns = [pq.read_metadata(tmp_path / "whole.parquet").row_group(0).column(i) for i in (0, 1)]
+    generator = np.random.default_rng(7)
+    refusals = 0
+    for number in range(200):
+        column = columns[number % 2]
+        start = column.data_page_offset
+        at = int(generator.integers(start, start + column.total_compressed_size))
+        raw[at] ^= (bit := 1 << int(generator.integers(0, 8)))
+        (tmp_path / "flipped.parquet").write_bytes(raw)
+        raw[at] ^= bit
+        try:
+            with open_table(tmp_path / "flipped.parquet", Wanted(("lon", "lat"))) as table:
+                read = pa.Table.from_batches(table.batches)
+        except InvalidInput:
+            refusals += 1
+        else:
+            assert read.select(["lon", "lat"]).equals(whole.select(["lon", "lat"]))
+    assert refusals >= 190
 
 
 def total(ledger) -> int:
