@@ -12,7 +12,7 @@ import pytest
 import whereish as wh
 from whereish.engines import hadoop
 from whereish.errors import BudgetExceeded, InvalidInput
-from whereish.publish.kernel import planned
+from whereish.publish.plan import planned
 
 pytest.importorskip("pyspark")
 PLAN = {"lon": "lon", "lat": "lat", "epsilon": "ln(4)/200 m", "keep": ["i"]}

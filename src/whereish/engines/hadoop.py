@@ -41,8 +41,8 @@ def to_address(frame: Any, address: str, kernel: BatchSanitizer, ledger: Ledger 
     """
     if ledger is not None:
         raise InvalidInput(
-            "a ledger can be charged only for an output on a file system that every worker and"
-            " the driver share: write there first"
+            "with a ledger the output must be a folder on a disk that the driver and all workers"
+            " share, and not an address such as hdfs://: write it there, then copy it"
         )
     session = frame.sparkSession
     java = getattr(session, "_jvm", None)

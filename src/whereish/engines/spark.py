@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from whereish.engines.attempts import Part, drawn, materialised, read_back, wanted_columns
 from whereish.errors import InvalidInput, MissingExtra, WhereishError
-from whereish.publish.kernel import BatchSanitizer, Plan, planned
+from whereish.publish.kernel import BatchSanitizer
 from whereish.publish.ledger import Ledger
+from whereish.publish.plan import Plan, planned
 from whereish.publish.tables import check_columns
 
 __all__ = ["sanitize"]
@@ -49,7 +50,7 @@ def sanitize(
     ledger, subject
         As in :func:`whereish.sanitize`.
     **plan
-        See :class:`~whereish.publish.kernel.Plan`.
+        See :class:`~whereish.publish.plan.Plan`.
 
     Returns
     -------

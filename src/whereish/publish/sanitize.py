@@ -21,9 +21,10 @@ import pyarrow as pa
 from whereish.errors import InvalidInput, LedgerUnavailable, NotWritten
 from whereish.privacy.guarantee import Guarantee
 from whereish.publish.frames import opened_frame
-from whereish.publish.kernel import METADATA_KEY, BatchSanitizer, Plan, planned
+from whereish.publish.kernel import METADATA_KEY, BatchSanitizer
 from whereish.publish.ledger import PENDING, Ledger, charges_of
 from whereish.publish.locations import XY, GeometryColumn, Location, LonLat
+from whereish.publish.plan import Plan, planned
 from whereish.publish.public_sets import remap_digest
 from whereish.publish.staging import Staging, staging
 from whereish.publish.subjects import Tally
@@ -131,7 +132,7 @@ def sanitize(
         Called with rows done and rows in all (None where unknown).
     **plan
         Which columns, which privacy level, which mechanism: see
-        :class:`~whereish.publish.kernel.Plan`.
+        :class:`~whereish.publish.plan.Plan`.
 
     Returns
     -------
