@@ -41,8 +41,8 @@ bench: $(READY)
 
 stress: $(READY)
 	@scripts/system-packages.sh
-	$(BIN)/python -m benchmarks.stress_publish
-	$(BIN)/python -m benchmarks.stress_spark
+	@PYTHON=$(BIN)/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "ogrinfo is not tried"
+	WHEREISH_OGRINFO=$(OGRINFO) $(BIN)/python -m benchmarks.stress
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli.reference > docs/cli.md

@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -245,12 +246,13 @@ def speculation() -> list[str]:
 
 
 def main() -> list[str]:
+    if shutil.which("java") is None:
+        Bars("Spark that runs tasks again").note("Java", "SKIPPED: not installed")
+        return []
     os.environ["PYSPARK_PYTHON"], os.environ["SPARK_LOCAL_IP"] = sys.executable, "127.0.0.1"
     paths = [str(Path(__file__).parents[1]), str(Path(wh.__file__).parents[1])]
     os.environ["PYTHONPATH"] = ":".join([*paths, os.environ.get("PYTHONPATH", "")])
-    which = sys.argv[1:] or ["lost", "speculation"]
-    jobs = {"lost": lost_executor, "speculation": speculation}
-    return [name for job in which for name in jobs[job]()]
+    return lost_executor() + speculation()
 
 
 if __name__ == "__main__":
