@@ -121,7 +121,7 @@ def reach(bars: Bars) -> None:
         (225, "15, 15", 1e-3, "dyn2.py", ["--final", "1e-3"]),
         (400, "20, 20", 1e-2, "dyn2.py", ["--final", "1e-2"]),
         (400, "20, 20", 1e-3, "dyn2.py", ["--final", "1e-3"]),
-        (1000, "32, 32, keep=1000", 2.5e-2, "admm2.py", ["--f32"]),
+        (1000, "32, 32, keep=1000", 2.5e-2, "admm2.py", ["--f32", "--it", "2500"]),
     ):
         name = f"n = {places}"
         ours = in_child(OURS.format(shape=shape, gap=gap))
