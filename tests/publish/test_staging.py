@@ -147,6 +147,17 @@ def test_what_has_left_is_not_refunded(case, monkeypatch):
     assert ledger.statement("p0").spent_per_m == pytest.approx(0.02)
 
 
+def test_giving_up_that_was_interrupted(case, monkeypatch):
+    """The staged bytes are gone, and nobody had been charged: the next run starts anew."""
+    source, output, ledger = case
+    interrupted(case, monkeypatch, "charge")
+    (output.parent / ".out.parquet.whereish" / "staged.parquet").unlink()
+    with pytest.raises(InvalidInput, match="given up; run again"):
+        wh.sanitize(source, output, ledger=ledger, **PLAN)
+    assert not wh.sanitize(source, output, ledger=ledger, **PLAN).resumed
+    assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
+
+
 def test_staged_bytes_that_changed_are_not_released(case, monkeypatch):
     source, output, ledger = case
     interrupted(case, monkeypatch, "charge")

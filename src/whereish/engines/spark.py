@@ -67,7 +67,7 @@ def sanitize(
     if _SCHEME.match(address) and not address.startswith("file://"):
         from whereish.engines.hadoop import to_address
 
-        return to_address(frame, address, kernel, ledger)
+        return to_address(frame, address, kernel, ledger, subject)
     path = Path(address.removeprefix("file://")).absolute()
 
     def attempt_all(folder: str) -> list[Part]:

@@ -190,9 +190,10 @@ class Staging:
         What it raises says how far the release has come: every failure before the rename
         leaves it unreleased, every failure after it says that it has left.
         """
-        if ledger.state(manifest.release) == REFUNDED:
+        state = ledger.state(manifest.release)
+        if state == REFUNDED or (state is None and not self.staged.exists()):
             self.empty()
-            raise InvalidInput("an earlier run was given up and refunded; run again to start anew")
+            raise InvalidInput("an earlier run was given up; run again to start anew")
         there = True
         if self.staged.exists():
             self._charge(manifest, ledger, overwrite)
