@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 LIGHT := $(VENV)/.light
 # Where GDAL's Parquet driver is built for the system's ogrinfo, which reads what we write.
 OGRINFO ?= $(abspath $(VENV))/ogrinfo
+# Where the jars of a real HDFS are, for the stress.
+HDFS ?= $(abspath $(VENV))/hdfs
 MAKE_VENV = $(PYTHON) -m venv $(VENV) 2>/dev/null || { \
   echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
 
@@ -42,7 +44,8 @@ bench: $(READY)
 stress: $(READY)
 	@scripts/system-packages.sh
 	@PYTHON=$(BIN)/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "ogrinfo is not tried"
-	WHEREISH_OGRINFO=$(OGRINFO) $(BIN)/python -m benchmarks.stress
+	@PYTHON=$(BIN)/python scripts/hdfs-jars.sh $(HDFS) || echo "HDFS is not tried"
+	WHEREISH_OGRINFO=$(OGRINFO) WHEREISH_HDFS=$(HDFS) $(BIN)/python -m benchmarks.stress
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli.reference > docs/cli.md

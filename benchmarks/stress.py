@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import whereish as wh
-from benchmarks import damage, stress_publish, stress_spark
+from benchmarks import damage, stress_hdfs, stress_publish, stress_spark
 from benchmarks.measure import Bars
 from benchmarks.ogrinfo import POINT, layer, ogrinfo, ogrinfo_reads_parquet
 
@@ -63,6 +63,7 @@ def main(share: float = 1.0) -> int:
         *readers(max(1, round(share * ROWS))),
         *engines(),
         *stress_spark.main(),
+        *stress_hdfs.main(),
     ]
     print("\nall bars met" if not failed else "\nbars missed:\n  " + "\n  ".join(failed))
     return 1 if failed else 0

@@ -191,6 +191,7 @@ def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypat
     assert not hadoop.finish(session, address, ledger)
     released = session.read.parquet(address)
     assert released.columns == ["lon", "lat", "i"]
+    assert "guarantee" in json.loads(released.schema["lon"].metadata["whereish"])
     assert released.count() == ROWS
     assert [(e.times, e.state) for e in ledger.statement("0").entries] == [(ROWS // 4, "released")]
     assert sorted(n for n in names(tmp_path) if "out" in n) == ["out"]

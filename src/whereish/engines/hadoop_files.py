@@ -31,6 +31,8 @@ class HadoopPlace:
         self._fs, self._gateway = java.org.apache.hadoop.fs, session._sc._gateway
         self.address = address.rstrip("/")
         self._parent, _, self.name = self.address.rpartition("/")
+        if self._path(self.address).getParent() is None or not self.name:
+            raise InvalidInput("the output must be a new folder, and not a whole file system")
         settings = session._jsc.hadoopConfiguration()
         with self._told():
             self._files = self._path(self.address).getFileSystem(settings)
@@ -52,7 +54,7 @@ class HadoopPlace:
     def unfinished(self) -> str | None:
         """A release that came as far as its manifest, and was not cleared away."""
         prefix = f".{self.name}"
-        for name in self.names(self._parent):
+        for name in self.names(f"{self._parent}/"):
             found = _HIDDEN.fullmatch(name.removeprefix(prefix))
             noted = found and self.exists(f"{self.hidden(found[1])}/manifest.json")
             if found and noted and name.startswith(prefix):
@@ -103,11 +105,9 @@ class HadoopPlace:
 
     def rename(self, staged: str, *, pending: str = "") -> None:
         """Give the staged folder its name, at once; never onto or into what is there."""
-        from py4j.protocol import Py4JError
-
         try:
             self._rename(staged, self.address)
-        except Py4JError as error:
+        except _failures() as error:
             try:
                 left = not self.exists(staged)
             except NotWritten:
@@ -132,14 +132,20 @@ class HadoopPlace:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        from py4j.protocol import Py4JError
-
         try:
             yield
-        except Py4JError as error:
+        except _failures() as error:
             raise NotWritten(
                 f"the file system of the output {self.name} cannot be used ({_kind(error)})"
             ) from None
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What a call of the Java machine raises; Spark dresses up a few kinds."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return Py4JError, PySparkException
 
 
 def _kind(error: Any) -> str:
