@@ -132,8 +132,8 @@ def reach(bars: Bars) -> None:
         if theirs is None:
             bars.note(f"{name}: against the prototype", "not at WHEREISH_PROTOTYPES")
             continue
-        cost = f"{theirs['cpu']:10.1f} s, {theirs['rss']:.0f} MB, gap {theirs['gap']:.2g}"
-        bars.note(f"{name}: the prototype's CPU, peak memory and gap", cost)
+        cost = f"{theirs['cpu']:10.1f} s, gap {theirs['gap']:.2g}"
+        bars.note(f"{name}: the prototype's CPU and gap", cost)
         bars.at_most(f"{name}: CPU over the prototype's", ours["cpu"] / theirs["cpu"], 1.5)
 
 
