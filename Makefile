@@ -29,7 +29,7 @@ demo: $(LIGHT)
 
 test: lint
 	@scripts/system-packages.sh
-	@PYTHON=$(BIN)/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "the tests of ogrinfo are skipped"
+	@PYTHON=$(abspath $(BIN))/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "the tests of ogrinfo are skipped"
 	WHEREISH_OGRINFO=$(OGRINFO) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
@@ -43,8 +43,8 @@ bench: $(READY)
 
 stress: $(READY)
 	@scripts/system-packages.sh
-	@PYTHON=$(BIN)/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "ogrinfo is not tried"
-	@PYTHON=$(BIN)/python scripts/hdfs-jars.sh $(HDFS) || echo "HDFS is not tried"
+	@PYTHON=$(abspath $(BIN))/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "ogrinfo is not tried"
+	@PYTHON=$(abspath $(BIN))/python scripts/hdfs-jars.sh $(HDFS) || echo "HDFS is not tried"
 	WHEREISH_OGRINFO=$(OGRINFO) WHEREISH_HDFS=$(HDFS) $(BIN)/python -m benchmarks.stress
 
 docs: $(READY)
