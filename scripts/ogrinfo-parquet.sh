@@ -42,9 +42,9 @@ esac
 . /etc/os-release
 apt="$folder/apt"
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-  awk -v name="$VERSION_CODENAME" 'index($2, name) == 1' | sort -u |
-  sed 's/.*/deb &\ndeb-src &/' >"$apt/sources.list"
+apt-get update --print-uris |
+  sed -n "s#^'\(.*\)/dists/\($VERSION_CODENAME[^/]*\)/InRelease'.*#deb \1 \2 main\ndeb-src \1 \2 main#p" \
+    >"$apt/sources.list"
 get() {
   apt-get -qq -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
     -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root "$@"
