@@ -115,10 +115,14 @@ def test_continuous_places_pass_the_audit_across_a_border_and_cells_fail_it(rng)
     assert np.abs(logs[0] - logs[1]).max() > 10 * d
 
 
-def test_continuous_reports_follow_the_bilinear_mixture(rng):
+@pytest.mark.parametrize(("level", "flat"), [(2e-3, False), (4e-4, True)])
+def test_continuous_reports_follow_the_bilinear_mixture(level, flat, rng, tmp_path):
     mechanism = EikonalMechanism.build(
-        PrivacyMap(np.full((10, 10), 2e-3), "500 m"), places="continuous"
+        PrivacyMap(np.full((10, 10), level), "500 m"), places="continuous"
     )
+    assert (mechanism.built.law.core > 0) == flat
+    mechanism.save(tmp_path / "m.npz")
+    mechanism = EikonalMechanism.load(tmp_path / "m.npz")
     place = np.array([2130.0, 2840.0])
     reports = mechanism.report(np.tile(place, (40_000, 1)), rng=rng)
     counts = np.bincount(

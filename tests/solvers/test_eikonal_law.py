@@ -12,12 +12,11 @@ from whereish.errors import InvalidInput
 from whereish.solvers.eikonal_law import (
     BuiltLaw,
     exponential_law,
-    gradient_factors,
     law_on_cells,
-    law_on_places,
 )
 from whereish.solvers.geodesics import GraphMetric
 from whereish.solvers.integer_law import TABLE_BITS, decay_table
+from whereish.solvers.places_law import gradient_factors, law_on_places
 from whereish.solvers.preconditioner import approximate_inverse_factor
 from whereish.solvers.quality import squared_errors
 from whereish.solvers.stencil import edge_integrals, edge_slices
@@ -43,7 +42,7 @@ def maps() -> dict[str, np.ndarray]:
 def log_law(built: BuiltLaw) -> np.ndarray:
     law = built.law
     D = law.metric.distances(built.secrets)
-    masses = law.weights * decay_table(law.metric.quantum)[D]
+    masses = law.weights * law.table[D]
     assert np.array_equal(masses.sum(axis=1), law.sums[built.secrets])
     used = law.weights > 0
     logs = np.log(masses[:, used].astype(float))

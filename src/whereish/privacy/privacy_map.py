@@ -23,7 +23,7 @@ from whereish.errors import InvalidInput
 from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Space
+from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 from whereish.space.raster import Raster
 from whereish.units import LARGEST_EPSILON, METRES_PER, SMALLEST_EPSILON, Length
 
@@ -130,6 +130,32 @@ class PrivacyMap:
             return coordinates
         middle = self.origin[1] + self.raster.cell[1] / 2
         return np.column_stack([coordinates[:, 0], np.full(len(coordinates), middle)])
+
+    def checked_places(self, secrets: Points | ArrayLike) -> FloatArray:
+        """Secrets on the map's plane; those beyond its declared region are refused."""
+        coordinates = checked_coordinates(secrets, self.space)
+        if not self.one_dimensional:
+            self.plane.check_region(coordinates)
+        return self.on_raster(coordinates)
+
+    def plane_levels(self, divided: float = 1.0) -> FloatArray:
+        """Levels per metre of the plane (one that stretches by k needs eps/k), over `divided`."""
+        return np.asarray(self.values / (self.plane.scale * divided))
+
+    def normalised_prior(self, prior: ArrayLike | None) -> FloatArray:
+        """Probabilities of the cells, from numbers >= 0 in proportion; uniform for None."""
+        rows, cols = self.shape
+        if prior is None:
+            return np.full(rows * cols, 1.0 / (rows * cols))
+        array = np.asarray(prior, float)
+        if array.size != rows * cols:
+            raise InvalidInput(
+                f"a prior must have one number per cell of the map, {rows} x {cols}; got shape"
+                f" {array.shape}"
+            )
+        if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
+            raise InvalidInput("a prior must be finite and >= 0, with a sum > 0")
+        return np.asarray(array.ravel() / array.sum())
 
     def curvature(self) -> FloatArray:
         """Gaussian curvature K = -Laplacian(ln eps)/eps^2 of the metric eps|du|, per cell.
