@@ -11,10 +11,10 @@ import numpy as np
 
 from benchmarks.eikonal_maps import as_map, city, districts, hard_maps, tract_map
 from benchmarks.measure import Bars, cpu_seconds
+from whereish.examples.philadelphia import philadelphia_density, philadelphia_map
 from whereish.mechanisms.eikonal import EikonalMechanism
 from whereish.mechanisms.map_metric import MapGeodesic
 from whereish.mechanisms.optimal import optimal_channel
-from whereish.privacy.philadelphia import philadelphia_density, philadelphia_map
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.randomness import SeededRandomness
 from whereish.solvers.geodesics import GraphMetric
