@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from whereish.mechanisms.optimal import optimal_channel
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.randomness import SeededRandomness
 from whereish.solvers.geodesics import GraphMetric
-from whereish.solvers.stencil import edge_integrals
+from whereish.solvers.stencil import edge_integrals, stencil_factor
+from whereish.studies.map_convergence import distance_table, law_table, orders
 
 SIZE = 200
 KM2 = 1e6
@@ -203,8 +205,31 @@ def same_grid_optimum() -> list[str]:
     return bars.failed
 
 
+def convergence() -> list[str]:
+    bars = Bars("as cells shrink: planar Laplace, and geodesics in closed form")
+    for neighbours in (16, 32):
+        laws = law_table(neighbours)
+        sides, to_limit = [row.side for row in laws], [row.to_limit for row in laws]
+        bars.at_most(
+            f"{neighbours} neighbours: total variation, largest change per halving",
+            max(b.to_laplace / a.to_laplace for a, b in pairwise(laws)),
+            1.0,
+        )
+        least = float(orders(sides[:3], to_limit[:3]).min())
+        bars.at_least("  order towards the stencil's own limit, to h = 1/4", least, 1.2, "")
+    for levels in ("constant", "linear"):
+        found = distance_table(levels)  # type: ignore[arg-type]
+        sides, errors = [row.side for row in found], [row.marching for row in found]
+        least = float(orders(sides, errors).min())
+        bars.at_least(f"{levels} levels: order of fast marching", least, 0.9, "")
+        factor = stencil_factor(32, (1.0, 1.0))
+        largest = max(row.largest for row in found)
+        bars.at_most("  stencil's metric over exact, of its factor", largest / factor, 1.0)
+    return bars.failed
+
+
 def main() -> list[str]:
-    failed = all_pairs()
+    failed = all_pairs() + convergence()
     mechanism, missed = build_at_the_papers_size()
     failed += missed + reports(mechanism)
     return (

@@ -177,28 +177,6 @@ def test_cells_too_fine_for_the_quantum_are_refused():
         law_on_cells(np.full((5, 5), 1e-3), (1.0, 1.0))
 
 
-def test_the_law_converges_to_planar_laplace():
-    """Total variation to the cell masses of unit Laplace noise falls with the cell."""
-    distances = []
-    for n in (33, 65):
-        h = 16.0 / n
-        built = law_on_cells(np.full((n, n), 1.0), (h, h), neighbours=32)
-        full = np.zeros(built.law.metric.cells)
-        full[built.law.weights > 0] = np.exp(log_law(built))[n // 2 * n + n // 2]
-        exact = laplace_masses(n + 2 * built.frame, h)
-        distances.append(0.5 * np.abs(full.reshape(exact.shape) - exact).sum())
-    assert distances[1] < 0.03
-    assert distances[1] < 0.75 * distances[0]
-
-
-def laplace_masses(size: int, h: float, parts: int = 9) -> np.ndarray:
-    """Masses of unit Laplace noise on the cells around the middle one, by fine quadrature."""
-    fine = (np.arange(size * parts) + 0.5) * h / parts - size * h / 2
-    x, y = np.meshgrid(fine, fine)
-    density = np.exp(-np.hypot(x, y)) / (2 * math.pi) * (h / parts) ** 2
-    return density.reshape(size, parts, size, parts).sum(axis=(1, 3))
-
-
 def test_a_mild_map_is_lowered_with_rough_weights_at_no_loss(monkeypatch):
     """Districts of levels 1:2: fewer products than with careful weights in every round."""
     shares = np.array([[6, 10, 6], [12, 8, 10], [7, 10, 6]])
