@@ -27,7 +27,7 @@ from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 from whereish.space.raster import Raster
 from whereish.units import LARGEST_EPSILON, METRES_PER, SMALLEST_EPSILON, Length
 
-__all__ = ["PrivacyMap"]
+__all__ = ["PrivacyMap", "checked_levels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,12 @@ class PrivacyMap:
     one_dimensional: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        values = _levels(self.values)
+        values = checked_levels(self.values)
+        if values.ndim > 2:
+            raise InvalidInput(
+                "a privacy map must be an array (rows, columns), or (n,) along a line; got shape"
+                f" {values.shape}: for more dimensions see lattice_distances"
+            )
         sides = self.cell
         if isinstance(sides, tuple):
             width, height = (float(side) for side in sides)
@@ -248,18 +253,16 @@ class PrivacyMap:
         return f"PrivacyMap({rows} x {cols}, eps {low:.4g} to {high:.4g} per metre)"
 
 
-def _levels(values: ArrayLike) -> FloatArray:
+def checked_levels(values: ArrayLike) -> FloatArray:
+    """Levels per metre of any shape; holes, zero and what no unit explains are refused."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(
             "a privacy map must be an array of numbers; got something else"
         ) from None
-    if array.ndim not in (1, 2) or array.size == 0:
-        raise InvalidInput(
-            "a privacy map must be an array (rows, columns), or (n,) along a line;"
-            f" got shape {array.shape}"
-        )
+    if array.ndim == 0 or array.size == 0:
+        raise InvalidInput(f"a privacy map must have at least one cell; got shape {array.shape}")
     holes = int((~np.isfinite(array)).sum())
     if holes:
         raise InvalidInput(
