@@ -17,6 +17,7 @@ from whereish.errors import NotPrivate
 from whereish.mechanisms.artefact import Artefact, load_artefact, save_artefact
 from whereish.mechanisms.eikonal import EikonalMechanism
 from whereish.mechanisms.map_file import (
+    EIKONAL,
     check_claim,
     check_kind,
     edge_arrays,
@@ -29,9 +30,7 @@ from whereish.solvers.frame import framed
 from whereish.solvers.lowering import CertifiedLaw, edge_factors
 from whereish.solvers.places_law import gradient_factors, prices_on_places
 
-__all__ = ["KIND", "from_artefact", "read", "recertified", "write"]
-
-KIND = "eikonal"
+__all__ = ["from_artefact", "read", "recertified", "write"]
 
 
 def write(mechanism: EikonalMechanism, path: Path) -> None:
@@ -57,7 +56,7 @@ def write(mechanism: EikonalMechanism, path: Path) -> None:
         "dropped": law.dropped,
         "sweeps": law.sweeps,
     }
-    save_artefact(path, KIND, arrays, certificate)
+    save_artefact(path, EIKONAL, arrays, certificate)
 
 
 def read(path: Path) -> EikonalMechanism:
@@ -67,7 +66,7 @@ def read(path: Path) -> EikonalMechanism:
 
 def from_artefact(saved: Artefact) -> EikonalMechanism:
     """The mechanism of a file that was read already, certified anew from its numbers."""
-    check_kind(saved, KIND)
+    check_kind(saved, EIKONAL)
     arrays, certificate = saved.arrays, saved.certificate
     privacy_map, neighbours, divided = saved_map(saved)
     sides, frame = privacy_map.sides, int(certificate["frame"])

@@ -15,6 +15,7 @@ from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.artefact import Artefact, load_artefact, save_artefact
 from whereish.mechanisms.eikonal_query import EikonalQuery
 from whereish.mechanisms.map_file import (
+    EIKONAL_QUERY,
     check_claim,
     check_kind,
     edge_arrays,
@@ -25,9 +26,7 @@ from whereish.mechanisms.map_file import (
 from whereish.solvers.eikonal_law import prices_on_cells
 from whereish.solvers.query_law import QueryLaw, query_factors, query_sums
 
-__all__ = ["KIND", "from_artefact", "read", "recertified", "write"]
-
-KIND = "eikonal query"
+__all__ = ["from_artefact", "read", "recertified", "write"]
 
 
 def write(mechanism: EikonalQuery, path: Path) -> None:
@@ -46,7 +45,7 @@ def write(mechanism: EikonalQuery, path: Path) -> None:
         "worst_cells": list(law.worst),
         "rounds": law.rounds,
     }
-    save_artefact(path, KIND, arrays, certificate)
+    save_artefact(path, EIKONAL_QUERY, arrays, certificate)
 
 
 def read(path: Path) -> EikonalQuery:
@@ -56,7 +55,7 @@ def read(path: Path) -> EikonalQuery:
 
 def from_artefact(saved: Artefact) -> EikonalQuery:
     """The mechanism of a file that was read already, certified anew from its numbers."""
-    check_kind(saved, KIND)
+    check_kind(saved, EIKONAL_QUERY)
     arrays, certificate = saved.arrays, saved.certificate
     privacy_map, neighbours, divided = saved_map(saved)
     answers, answer_of = arrays["answers"], arrays["answer_of"].astype(np.intp)

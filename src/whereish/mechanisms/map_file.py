@@ -21,6 +21,8 @@ from whereish.solvers.geodesics import GraphMetric
 from whereish.solvers.lowering import metric_in_use
 
 __all__ = [
+    "EIKONAL",
+    "EIKONAL_QUERY",
     "UnderMap",
     "check_kind",
     "check_claim",
@@ -29,6 +31,10 @@ __all__ = [
     "saved_map",
     "saved_metric",
 ]
+
+EIKONAL = "eikonal"
+EIKONAL_QUERY = "eikonal query"
+"""The kinds of mechanisms under a map, as their files name them."""
 
 
 class UnderMap(Protocol):
