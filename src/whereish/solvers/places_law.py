@@ -40,8 +40,9 @@ CORE = 0.1
 
 _ROUNDS = 40
 _MARGIN = 0.998  # of the room that the largest gradient leaves
-_BLUR = 4  # cells
+_BLUR = 8  # cells
 _HARMLESS_TIP = 1.05
+_STEEPEST = 1.1  # times the least level around: beyond, an edge cannot be had at its own price
 
 
 def law_on_places(
@@ -57,7 +58,7 @@ def law_on_places(
     The parameters are those of :func:`~whereish.solvers.eikonal_law.law_on_cells`.
     """
     shape = (eps.shape[0], eps.shape[1])
-    levels = eps
+    levels = np.minimum(eps, _STEEPEST * _least_around(eps))
     tip = math.sqrt(2.0) / (1.0 + float(eps.min()) * longest_side(cell, shape))
     for _ in range(_ROUNDS):
         built = framed_law(
@@ -115,10 +116,17 @@ def _around_centres(squares: Floats, shape: tuple[int, int]) -> Floats:
     return np.asarray(np.min(blocks, axis=0))
 
 
+def _least_around(eps: Floats) -> Floats:
+    """The least level of each centre and its eight neighbours."""
+    from scipy.ndimage import minimum_filter
+
+    return np.asarray(minimum_filter(eps, size=3, mode="nearest"))
+
+
 def _smooth_below(room: Floats) -> Floats:
     """A smooth field that is nowhere above min(room, 1).
 
-    Least value within four cells, then a blur that reaches no farther: an average of
+    Least value within eight cells, then a blur that reaches no farther: an average of
     values that are all below.  Smooth, because a sharp edge in the map would itself have
     to be lowered.
     """
