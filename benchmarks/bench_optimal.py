@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import qif
 from tests.instances import CELL, EPSILON, distances, peaked
 
-from benchmarks.measure import Bars, cpu_seconds
+from benchmarks.measure import Bars, cpu_seconds, in_child
 from whereish.audit.adversary import adversary_error
 from whereish.audit.utility import quality_loss
 from whereish.mechanisms.laplace_channel import laplace_channel
 from whereish.mechanisms.optimal import OptimalChannel, optimal_channel
 from whereish.mechanisms.remap import bayesian_remap
+from whereish.mechanisms.tight import tight_channel
 from whereish.solvers.lp_result import ChannelProgramme
 from whereish.solvers.opt_priv_lp import solve_opt_priv
 from whereish.solvers.posterior import euclidean_argmin
@@ -25,18 +29,16 @@ from whereish.space.raster import Raster
 from whereish.units import Epsilon
 
 LEVEL = Epsilon.of(EPSILON).per_m
-CHILD = """
-import json, time
+OURS = """
 from tests.instances import EPSILON, peaked
 from whereish.mechanisms.optimal import optimal_channel
 optimal_channel(*peaked(4, 4), EPSILON)
-start = time.process_time()
-channel = optimal_channel(*peaked({shape}), EPSILON, gap={gap})
-spent = time.process_time() - start
-status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
-peak = int(status["VmHWM"].split()[0]) / 1024  # ru_maxrss would count the parent's
-print(json.dumps(dict(gap=channel.gap, cpu=spent, peak_mb=peak)))
+def job():
+    return dict(gap=optimal_channel(*peaked({shape}), EPSILON, gap={gap}).gap)
 """
+PROTOTYPES = Path(
+    os.environ.get("WHEREISH_PROTOTYPES", Path(__file__).parents[2] / "shared" / "prototypes")
+)
 
 
 def programme(places: np.ndarray, prior: np.ndarray, loss: str = "euclidean") -> ChannelProgramme:
@@ -90,40 +92,66 @@ def hundred(bars: Bars) -> None:
     bars.at_least("n = 100: against HiGHS ipx on its 1.05-spanner", published / ours, 4)
     advantage = abs(adversary_error(channel, prior) / quality_loss(channel, prior) - 1)
     bars.at_most("n = 100: AdvError = QL (Theorem 6.2)", advantage, 1e-9, "")
-    compare_laplace(bars, channel, prior)
+    compare_simple(bars, channel, prior)
 
 
-def compare_laplace(bars: Bars, channel: OptimalChannel, prior: np.ndarray) -> None:
+def compare_simple(bars: Bars, channel: OptimalChannel, prior: np.ndarray) -> None:
     """Reports clamped to the grid of secrets lose more than those on a wider grid."""
     bars.note("n = 100: optimal loss", f"{channel.loss:10.1f} m")
+    tight = bayesian_remap(tight_channel(channel.secrets, EPSILON), prior)
+    others = [("the tight mechanism", tight)]
     for name, beyond in (("on the same grid", 0), ("on a grid 14 cells wider", 14)):
         side = 10 + 2 * beyond
         raster = Raster(side, side, CELL, tuple(-(beyond + 0.5) * np.array(CELL)))
         laplace = laplace_channel(raster, EPSILON, secrets=channel.secrets)
-        loss = quality_loss(bayesian_remap(laplace, prior), prior)
+        others.append((f"planar Laplace {name}", bayesian_remap(laplace, prior)))
+    for name, remapped in others:
+        loss = quality_loss(remapped, prior)
         excess = f"{loss:10.1f} m, {loss / channel.loss - 1:.2%} above the optimum"
-        bars.note(f"n = 100: planar Laplace {name}, remapped", excess)
+        bars.note(f"n = 100: {name}, remapped", excess)
 
 
 def reach(bars: Bars) -> None:
-    for name, shape, gap in (
-        ("225", "15, 15", 1e-3),
-        ("400", "20, 20", 1e-2),
-        ("400", "20, 20", 1e-3),
-        ("1000", "32, 32, keep=1000", 2.5e-2),
+    """Ours and the research prototype in turn, each in a process of its own.
+
+    Both measure themselves, without compilation; the prototype solves the same instance
+    to the same gap, in doubles and without a certificate in integers.
+    """
+    for places, shape, gap, script, options in (
+        (225, "15, 15", 1e-3, "dyn2.py", ["--final", "1e-3"]),
+        (400, "20, 20", 1e-2, "dyn2.py", ["--final", "1e-2"]),
+        (400, "20, 20", 1e-3, "dyn2.py", ["--final", "1e-3"]),
+        (1000, "32, 32, keep=1000", 2.5e-2, "admm2.py", ["--f32", "--it", "2500"]),
     ):
+        name = f"n = {places}"
+        ours = in_child(OURS.format(shape=shape, gap=gap))
+        bars.at_most(f"{name}: certified gap", ours["gap"], gap, "")
+        cost = f"{ours['cpu']:10.1f} s, {ours['peak_mb']:.0f} MB"
+        bars.note(f"{name}: CPU and peak memory", cost)
+        theirs = prototype(script, str(places), *options)
+        if theirs is None:
+            bars.note(f"{name}: against the prototype", "not at WHEREISH_PROTOTYPES")
+            continue
+        cost = f"{theirs['cpu']:10.1f} s, gap {theirs['gap']:.2g}"
+        bars.note(f"{name}: the prototype's CPU and gap", cost)
+        bars.at_most(f"{name}: CPU over the prototype's", ours["cpu"] / theirs["cpu"], 1.5)
+
+
+def prototype(script: str, *arguments: str) -> dict[str, float] | None:
+    """What a script of the research prototypes says of its run, where they are at hand."""
+    path = PROTOTYPES / "optimal" / script
+    if not path.exists():
+        return None
+    with TemporaryDirectory() as scratch:  # they leave files where they run
         done = subprocess.run(
-            [sys.executable, "-c", CHILD.format(shape=shape, gap=gap)],
+            [sys.executable, str(path), *arguments],
+            cwd=scratch,
             check=True,
             capture_output=True,
             text=True,
         )
-        spent = json.loads(done.stdout)
-        bars.at_most(f"n = {name}: certified gap", spent["gap"], gap, "")
-        bars.note(
-            f"n = {name}: CPU and peak memory",
-            f"{spent['cpu']:10.1f} s, {spent['peak_mb']:.0f} MB",
-        )
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def others(bars: Bars) -> None:

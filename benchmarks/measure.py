@@ -27,13 +27,13 @@ def cpu_ratio(theirs: Callable[[], object], ours: Callable[[], object], repeats:
 
 
 def in_child(code: str) -> dict[str, float]:
-    """Run `code` in a new process; CPU seconds of its `job()`, and its peak memory in MB."""
+    """CPU seconds and peak memory in MB of `job()` of a new process, and what it returns."""
     wrapper = (
         f"import json, re, time\n{code}\n"
-        "start = time.process_time(); job(); spent = time.process_time() - start\n"
+        "start = time.process_time(); found = job(); spent = time.process_time() - start\n"
         "status = open('/proc/self/status').read()\n"  # ru_maxrss would count the parent's memory
         "peak = int(re.search(r'VmHWM:\\s+(\\d+)', status)[1]) / 1024\n"
-        "print(json.dumps({'cpu': spent, 'peak_mb': peak}))\n"
+        "print(json.dumps({'cpu': spent, 'peak_mb': peak, **(found or {})}))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", wrapper], check=True, capture_output=True, text=True

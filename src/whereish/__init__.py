@@ -84,6 +84,7 @@ _HOMES = {
     "sanitize": "publish.sanitize",
     "spark": "engines",
     "synthetic_commuters": "publish.commuters",
+    "tight_channel": "mechanisms.tight",
     "uniform_channel": "mechanisms.cloaking",
 }
 """The module of every public name, sorted; audit is a module itself.

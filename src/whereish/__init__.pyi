@@ -35,6 +35,7 @@ from whereish.mechanisms.predictive import PredictiveMechanism as PredictiveMech
 from whereish.mechanisms.remap import BayesianRemap as BayesianRemap
 from whereish.mechanisms.remap import bayesian_remap as bayesian_remap
 from whereish.mechanisms.remap import nearest_remap as nearest_remap
+from whereish.mechanisms.tight import tight_channel as tight_channel
 from whereish.mechanisms.trace_budget import FixedRate as FixedRate
 from whereish.mechanisms.trace_budget import FixedUtility as FixedUtility
 from whereish.privacy import Basis as Basis

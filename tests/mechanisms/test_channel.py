@@ -14,7 +14,9 @@ RASTER = wh.Raster(4, 5, (658.0, 712.0))
 BUILDERS = {
     "optimal": lambda: wh.optimal_channel(RASTER, None, EPSILON, gap=1e-3),
     "exponential": lambda: wh.exponential_channel(RASTER, EPSILON),
+    "tight": lambda: wh.tight_channel(RASTER, EPSILON),
     "laplace": lambda: wh.laplace_channel(RASTER, EPSILON),
+    "voronoi": lambda: wh.laplace_channel(RASTER.sites(), EPSILON),
     "opt-priv": lambda: wh.opt_priv_channel(RASTER, None, most_loss="500 m"),
     "cloaking": lambda: wh.cloaking_channel(RASTER, np.arange(20) // 7),
     "identity": lambda: wh.identity_channel(RASTER),
@@ -159,6 +161,30 @@ def test_exponential_is_close_to_its_bound_only_near():
     assert wh.audit.exact(channel, 0.5 * metric, sites=places).refuted
 
 
+def test_tight_meets_its_constraints_with_equality():
+    places, prior = peaked(5, 5)
+    metric = wh.Epsilon.of(EPSILON) * wh.Euclidean()
+    channel = wh.tight_channel(places, EPSILON)
+    assert wh.audit.exact(channel, metric, sites=places).holds
+    assert wh.audit.exact(channel, 0.999 * metric, sites=places).refuted
+    log = np.log(channel.matrix)
+    own = np.diag(log)[None] - log
+    np.testing.assert_allclose(own, metric.matrix(places), atol=1e-6)
+    optimum = wh.optimal_channel(places, prior, EPSILON).loss
+    loss = wh.quality_loss(channel >> wh.BayesianRemap(prior), prior)
+    assert optimum <= loss <= 1.1 * optimum
+
+
+@pytest.mark.parametrize("twice", [True, False])
+def test_tight_needs_weights_that_are_not_negative(twice):
+    """A place twice; a site encircled closely by others, whose own weight turns negative."""
+    angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    ring = 20.0 * np.c_[np.cos(angles), np.sin(angles)]
+    places = np.zeros((2, 2)) if twice else np.concatenate([[[0.0, 0.0]], ring])
+    with pytest.raises(InvalidInput, match="weights >= 0"):
+        wh.tight_channel(places, "1/km" if twice else "20/km")
+
+
 def test_laplace_matches_its_sampler(rng):
     """The channel's rows are the masses of clamped planar Laplace noise."""
     channel = wh.laplace_channel(RASTER, EPSILON)
@@ -186,8 +212,31 @@ def test_laplace_from_other_places_than_cells():
     scattered.verify()
     assert len(scattered.reports) <= 12
     sphere = wh.Points(np.array([[2.3, 48.8]]), wh.Sphere())
-    with pytest.raises(InvalidInput, match="raster's plane"):
+    with pytest.raises(InvalidInput, match="same plane"):
         wh.laplace_channel(RASTER, EPSILON, secrets=sphere)
+    with pytest.raises(InvalidInput, match="on a sphere"):
+        wh.laplace_channel(sphere, EPSILON)
+
+
+def test_laplace_over_voronoi_cells_reports_the_closest_site(rng):
+    places = np.random.default_rng(6).uniform(0, 3000, (12, 2))
+    channel = wh.laplace_channel(places, EPSILON)
+    channel.verify()
+    noise = wh.PlanarLaplace(EPSILON, resolution="1 mm")
+    reports = noise.report(np.repeat(places[3][None], 200_000, axis=0), rng=rng)
+    shares = np.bincount(channel.reports.nearest(reports.coordinates), minlength=12) / 200_000
+    np.testing.assert_allclose(shares, channel.matrix[3], atol=0.005)
+    assert not np.allclose(shares, channel.matrix[4], atol=0.05)
+    assert wh.audit.exact(channel, channel.guarantee.metric, sites=places).holds
+    assert wh.audit.exact(channel, 0.9 * channel.guarantee.metric, sites=places).refuted
+
+
+@pytest.mark.parametrize("level", ["1e-3/km", "30/km", "1/m"])
+@pytest.mark.parametrize(
+    "places", [[[0.0, 0.0]], [[0.0, 0.0], [500.0, 0.0]], [[0.0, 0.0], [900.0, 1.0], [0.0, 0.0]]]
+)
+def test_laplace_over_few_or_repeated_sites(level, places):
+    wh.laplace_channel(np.array(places), level).verify()
 
 
 def test_cloaking_hides_within_zones_and_nothing_across():
@@ -198,8 +247,6 @@ def test_cloaking_hides_within_zones_and_nothing_across():
     assert len(channel.reports) == 3
     with pytest.raises(InvalidInput, match="label each"):
         wh.cloaking_channel(RASTER, [0, 1])
-    with pytest.raises(InvalidInput, match="Raster"):
-        wh.laplace_channel(RASTER.centres(), EPSILON)
 
 
 def test_opt_priv_errs_most_within_its_loss():

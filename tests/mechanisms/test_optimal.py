@@ -85,6 +85,24 @@ def test_the_projection_is_charged():
     assert metric.factor <= 1e-3 / plane.scale
 
 
+def test_a_function_of_the_distance_holds_in_true_metres():
+    """Web-Mercator metres at Paris are 1.5 to a true one: l must be read at d / 1.5."""
+    plane = wh.Plane.projected("EPSG:3857", wh.Box(2.2, 48.8, 2.5, 48.9))
+    degrees = np.c_[np.tile(np.linspace(2.30, 2.34, 4), 3), np.repeat([48.83, 48.85, 48.87], 4)]
+    sites = plane.from_degrees(degrees[:, 0], degrees[:, 1])
+    level = wh.Distinguishability.capped("1/km", 2.0)
+    true = level(wh.Geodesic().matrix(degrees))
+
+    def excess(channel):
+        log = np.log(channel.matrix)
+        return (log[:, None] - log[None] - true[..., None]).max()
+
+    assert excess(wh.optimal_channel(sites, None, None, metric=level.metric)) <= 1e-12
+    on_the_plane = level.metric.matrix(sites.coordinates)
+    np.fill_diagonal(on_the_plane, 0.0)
+    assert excess(wh.optimal_channel(sites, None, None, metric=on_the_plane)) > 0.1
+
+
 @pytest.mark.parametrize(
     "places",
     [

@@ -22,6 +22,7 @@ from whereish.privacy import (
     TupleMax,
     TupleSum,
 )
+from whereish.privacy.distinguishability import Distinguishability
 from whereish.units import Epsilon
 
 PLACE = arrays(float, (3, 2), elements=st.floats(-80, 80))
@@ -33,6 +34,25 @@ METRICS = [
     Geodesic(),
     0.5 * Euclidean() + 2 * Manhattan(),
 ]
+
+
+@pytest.mark.parametrize(
+    "metric", [*METRICS[:3], METRICS[5], Distinguishability.capped("9/m", 2).metric]
+)
+@given(PLACE, st.floats(1.0, 20.0))
+def test_stretched_coordinates_never_promise_more_than_the_true_ones(metric, places, scale):
+    x, y = places[0], places[1]
+    kept = metric.stretched(scale)(scale * x, scale * y)
+    assert kept <= metric(x, y) * (1 + 1e-13) + 1e-12
+    assert kept >= metric(x, y) * (1 - 1e-12) - 1e-12
+
+
+def test_degrees_and_matrices_are_not_stretched():
+    for metric in (GreatCircle(), Geodesic(), Finite(np.zeros((2, 2)))):
+        assert metric.stretched(2.0) == metric
+    pair = TupleMax(Euclidean(), 2).stretched(2.0)
+    assert isinstance(pair, TupleMax)
+    assert pair([[0.0, 4.0], [0.0, 0.0]], np.zeros((2, 2))) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.description)

@@ -7,7 +7,7 @@ from whereish.solvers.barrier_rows import RowLists
 from whereish.solvers.lp_result import ChannelProgramme, Clock
 from whereish.solvers.pricing import Pricer
 from whereish.solvers.reference_lp import solve_reference
-from whereish.solvers.repair import close_upward, complete, tight_channel
+from whereish.solvers.repair import close_upward, complete, tight_matrix
 from whereish.solvers.spanner import greedy_spanner
 from whereish.solvers.structured_ipm import InteriorPoint
 
@@ -79,8 +79,8 @@ def test_completion_makes_any_columns_a_private_channel(programme, optimum):
     assert programme.value(matrix) >= optimum * (1 - 1e-9)
 
 
-def test_tight_channel_is_tight(programme):
-    matrix = tight_channel(programme.closeness)
+def test_tight_matrix_is_tight(programme):
+    matrix = tight_matrix(programme.closeness)
     assert matrix is not None
     np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-10)
     ratios = np.log(matrix[:, None] / matrix[None]).max(axis=2)

@@ -118,8 +118,8 @@ def sites_metric(
 
     `metric` is a metric on coordinates or a matrix of distances; None means metres
     between places.  `epsilon` scales it; without epsilon it is in nats already.  On a
-    projected plane the plane's largest scale is charged, so that epsilon holds in true
-    metres.
+    projected plane the plane's largest scale is charged, so that the promise holds in
+    true metres.
     """
     if metric is None and epsilon is None:
         raise InvalidInput("a privacy level must be given: epsilon, or a metric in nats")
@@ -128,11 +128,9 @@ def sites_metric(
     else:
         base = Finite(np.asarray(metric, dtype=np.float64))
     if epsilon is not None:
-        level = Epsilon.of(epsilon).per_m
-        space = sites.points.space
-        if isinstance(space, Plane) and space.scale != 1.0 and not _finite(base):
-            level = float(np.nextafter(level / space.scale, 0.0))
-        base = level * base
+        base = base * Epsilon.of(epsilon)
+    if isinstance(sites.points.space, Plane):
+        base = base.stretched(sites.points.space.scale)
     error: float | FloatArray
     if _finite(base):
         distances, error = base.matrix(np.arange(len(sites))), 2.0**-52

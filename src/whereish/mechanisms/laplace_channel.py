@@ -1,9 +1,10 @@
-"""Planar Laplace noise on a grid, as a channel.
+"""Planar Laplace noise on cells, as a channel.
 
 The continuous mechanism keeps eps * Euclidean; replacing its report by the cell that
-holds it, and reports beyond the grid by the closest cell, is post-processing.  The
-probability of a cell is the mass of its rectangle, where cells on the border reach to
-infinity.
+holds it is post-processing.  On a grid, reports beyond it go to the closest cell, so
+that cells on the border reach to infinity; the cells of other sites are their Voronoi
+cells, which hold the places that are closest to them.  The probability of a report is
+the mass of its cell.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincc
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.finite import as_sites, sites_metric
+from whereish.mechanisms.finite import PlacesLike, as_sites, sites_metric
 from whereish.privacy.metric import Scaled
 from whereish.solvers.cell_mass import Survival, grid_masses
-from whereish.space.points import FloatArray, Points
+from whereish.solvers.voronoi import voronoi_masses
+from whereish.space.plane import Plane
+from whereish.space.points import FloatArray
 from whereish.space.raster import Raster
-from whereish.space.sites import Sites
 from whereish.units import Epsilon
 
 __all__ = ["clamped_masses", "clamped_masses_of", "laplace_channel"]
@@ -31,37 +32,39 @@ _GROWTH = 1.7
 
 
 def laplace_channel(
-    raster: Raster, epsilon: Epsilon | str, *, secrets: Sites | Points | None = None
+    cells: Raster | PlacesLike, epsilon: Epsilon | str, *, secrets: PlacesLike | None = None
 ) -> Channel:
-    """Planar Laplace of level epsilon, reported as cells of `raster`.
+    """Planar Laplace of level epsilon, reported as cells of a raster or as the closest site.
 
-    Secrets are places of the raster's plane, by default its cell centres.  Reports
-    among the secrets themselves come from ``>> nearest_remap(secrets)``.  All triples are
-    checked, so the cost grows with secrets² x cells: a second for 1,000 cells, minutes
-    for 5,000.
+    Secrets are places of the same plane, by default the cell centres or sites.  All
+    triples are checked, so the cost grows with secrets² x cells: a second for 1,000
+    cells, minutes for 5,000.
     """
-    if not isinstance(raster, Raster):
+    reports = as_sites(cells)
+    places = reports if secrets is None else as_sites(secrets)
+    if not isinstance(reports.points.space, Plane):
         raise InvalidInput(
-            f"laplace_channel needs a Raster of cells; got {type(raster).__name__}: declare one"
-            " with Raster.over(box, cell)"
+            "laplace_channel needs a Raster, or sites on a plane in metres; got sites on a"
+            f" {type(reports.points.space).__name__.lower()}: project them with Plane.around(box)"
         )
-    places = raster.sites() if secrets is None else as_sites(secrets)
-    if places.points.space != raster.plane:
-        raise InvalidInput("secrets must be places of the raster's plane")
+    if places.points.space != reports.points.space:
+        raise InvalidInput("secrets must be places of the same plane as the cells")
     kept = sites_metric(places, epsilon, None)
     level = kept.metric.factor if isinstance(kept.metric, Scaled) else 1.0
-    matrix = (
-        clamped_masses(raster, level)
-        if secrets is None
-        else clamped_masses_of(raster, level, places.coordinates)
-    )
-    return Channel.certified(
-        matrix,
-        places,
-        raster.sites(),
-        kept,
-        source="planar Laplace (Andrés et al. 2013) over grid cells, clamped",
-    )
+    if not isinstance(cells, Raster):
+        kind = "Voronoi cells"
+        matrix = voronoi_masses(
+            _survival(level), 1.0 / level, reports.coordinates, places.coordinates
+        )
+    else:
+        kind = "grid cells, clamped"
+        matrix = (
+            clamped_masses(cells, level)
+            if secrets is None
+            else clamped_masses_of(cells, level, places.coordinates)
+        )
+    source = f"planar Laplace (Andrés et al. 2013) over {kind}"
+    return Channel.certified(matrix, places, reports, kept, source=source)
 
 
 def clamped_masses_of(raster: Raster, level: float, secrets: FloatArray) -> FloatArray:
@@ -102,7 +105,7 @@ def clamped_masses(raster: Raster, level: float) -> FloatArray:
 
 
 def _survival(level: float) -> Survival:
-    return lambda radius: np.asarray(gammaincc(2.0, level * radius))
+    return lambda radius: (1.0 + level * radius) * np.exp(-level * radius)
 
 
 def _with_strips(inner: NDArray[np.floating[Any]], level: float) -> FloatArray:

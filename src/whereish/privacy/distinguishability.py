@@ -15,35 +15,25 @@ A curved function is replaced by a piecewise linear one below it, which promises
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.privacy.metric import Euclidean, Metric
 from whereish.privacy.minorants import ROUNDING, SHAPES
+from whereish.privacy.regularity import Check, extends_to_plane, is_regular
 from whereish.space.points import FloatArray
 from whereish.units import Epsilon, Length
 
-__all__ = ["Check", "DistanceLevel", "Distinguishability"]
+__all__ = ["DistanceLevel", "Distinguishability"]
 
 _EXACT_STEPS = 256
 _NODES_PER_E_FOLD = 50  # a chord of the square root is then within 1.3e-5 of it
-
-
-class Check(NamedTuple):
-    """An answer, and where it is no: distances in metres that show it."""
-
-    holds: bool
-    witness: tuple[float, ...] | None = None
-
-    def __bool__(self) -> bool:
-        return self.holds
 
 
 @dataclass(frozen=True)
@@ -291,67 +281,15 @@ class Distinguishability:
     # -- checks -----------------------------------------------------------------
 
     def is_regular(self) -> Check:
-        """Whether l(|u + v|) <= l(|u|) + l(|v|) for all vectors: then l(|x - x'|) is a metric.
-
-        Since l does not decrease and |u + v| takes every value up to |u| + |v|, this is
-        l(a + b) <= l(a) + l(b).  The difference is linear between corners, where two of
-        a, b, a + b are starts of pieces; all of them are tried, from all sides.  The
-        witness is a pair (a, b).
-        """
-        a, b = self._corners()
-        c = self._snapped(a + b)
-        at, after = self(c), self.after(c)
-        la, lb, la_after, lb_after = (f(d) for f in (self, self.after) for d in (a, b))
-        broken = (
-            _exceeds(at, la + lb) | _exceeds(after, la_after + lb) | _exceeds(after, la + lb_after)
-        )
-        if not broken.any():
-            return Check(True)
-        first = int(np.flatnonzero(broken)[0])
-        return Check(False, self._pair_near(float(a[first]), float(b[first])))
+        """Whether l(a + b) <= l(a) + l(b), which makes l(|x - x'|) a metric; else a pair."""
+        return is_regular(self)
 
     def extends_to_plane(self, d0: Length | str) -> Check:
-        """Whether l(d0 + d) >= l(d0) + l(d) for all d.
+        """Whether l(d0 + d) >= l(d0) + l(d) for all d; else such a d.
 
         Then what keeps l on a region of diameter d0 has a counterpart on the whole plane.
-        The witness is a distance d.
         """
-        base = Length.positive(d0, name="d0").m
-        here, starts = self(base), np.asarray(self.starts)
-        d = np.union1d(starts, starts[starts > base] - base)
-        total = self._snapped(base + d)
-        at = _exceeds(here + self(d), self(total))
-        if at.any():
-            return Check(False, (float(d[at][0]),))
-        after = _exceeds(here + self.after(d), self.after(total))
-        if after.any():
-            return Check(False, (float(d[after][0]) + base * 1e-9,))
-        return Check(True)
-
-    def _corners(self) -> tuple[FloatArray, FloatArray]:
-        """Pairs (a, b) such that two of a, b, a + b are starts of pieces."""
-        starts = np.asarray(self.starts)
-        i, j = np.triu_indices(len(starts))
-        k, m = np.triu_indices(len(starts), 1)
-        a, b = starts[i], starts[j]
-        return np.append(a, starts[k]), np.append(b, starts[m] - starts[k])
-
-    def _snapped(self, d: FloatArray) -> FloatArray:
-        """Distances, moved to the start of a piece that they equal up to rounding."""
-        starts = np.asarray(self.starts)
-        index = np.searchsorted(starts, d)
-        for near in (starts[np.maximum(index - 1, 0)], starts[np.minimum(index, len(starts) - 1)]):
-            d = np.where(np.abs(near - d) <= ROUNDING * d, near, d)
-        return d
-
-    def _pair_near(self, a: float, b: float) -> tuple[float, float]:
-        """A pair of distances at or just beside (a, b) that breaks the triangle inequality."""
-        unit = max(a, b) or 1.0
-        for nudge in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
-            for x, y in itertools.product((0, nudge * unit), repeat=2):
-                if _exceeds(self(a + b + x + y), self(a + x) + self(b + y)):
-                    return a + x, b + y
-        return a, b
+        return extends_to_plane(self, Length.positive(d0, name="d0").m)
 
     def __str__(self) -> str:
         return f"l(d) = {self.text}"
@@ -371,6 +309,10 @@ class DistanceLevel(Metric):
     def description(self) -> str:
         """The function, of the distance."""
         return f"l(|x - x'|) with {self.function}"
+
+    def stretched(self, scale: float) -> Metric:
+        """l(d / scale)."""
+        return DistanceLevel(self.function.dilated(scale))
 
     def _ratio_to(self, other: Metric) -> float:
         """Corner values suffice: a quotient of linear functions has no inner maximum."""
@@ -415,13 +357,6 @@ def _level(value: float) -> float:
     if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
         raise InvalidInput(f"a level of l must be a finite number > 0; got {value!r}")
     return float(value)
-
-
-def _exceeds(a: FloatArray, b: FloatArray) -> NDArray[np.bool_]:
-    """Where a > b by more than rounding."""
-    with np.errstate(invalid="ignore"):
-        apart = a - b > ROUNDING * (np.abs(a) + np.abs(b))
-    return np.asarray((a > b) & (np.isinf(a) | apart))
 
 
 def _quotient(a: float, b: float) -> float:

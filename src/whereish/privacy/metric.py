@@ -91,6 +91,14 @@ class Metric(ABC):
         """Whether d <= other is known to hold everywhere."""
         return self.ratio_to(other) <= 1.0
 
+    def stretched(self, scale: float) -> Metric:
+        """What to keep on coordinates whose distances are up to `scale` times the true ones.
+
+        Keeping it there keeps this metric in true metres.  Metrics that are no functions
+        of a distance in metres stay as they are.
+        """
+        return self
+
     def to_json(self) -> dict[str, Any]:
         """A plain description from which :meth:`from_json` makes the metric again."""
         return {"kind": self.kind}
@@ -108,8 +116,16 @@ class Metric(ABC):
         return cls()
 
 
+class _Norm(Metric):
+    """A norm of the difference of coordinates in metres."""
+
+    def stretched(self, scale: float) -> Metric:
+        """The metric over `scale`."""
+        return self if scale == 1.0 else Scaled((1.0 - 2.0**-50) / scale, self)
+
+
 @dataclass(frozen=True)
-class Euclidean(Metric):
+class Euclidean(_Norm):
     """Straight-line distance of coordinates in metres."""
 
     kind = "euclidean"
@@ -123,7 +139,7 @@ class Euclidean(Metric):
 
 
 @dataclass(frozen=True)
-class Manhattan(Metric):
+class Manhattan(_Norm):
     """d_1: the sum of coordinate distances."""
 
     kind = "manhattan"
@@ -134,7 +150,7 @@ class Manhattan(Metric):
 
 
 @dataclass(frozen=True)
-class Chebyshev(Metric):
+class Chebyshev(_Norm):
     """d_inf: the largest coordinate distance."""
 
     kind = "chebyshev"
@@ -247,6 +263,10 @@ class Scaled(Metric):
         """Factor, then base."""
         return f"{self.factor:.6g} * {self.base.description}"
 
+    def stretched(self, scale: float) -> Metric:
+        """The base's, scaled."""
+        return Scaled(self.factor, self.base.stretched(scale))
+
     def ratio_to(self, other: Metric) -> float:
         """The base's ratio, scaled."""
         if isinstance(other, Scaled):
@@ -290,6 +310,10 @@ class Sum(Metric):
         """Parts with a plus between."""
         return " + ".join(part.description for part in self.parts)
 
+    def stretched(self, scale: float) -> Metric:
+        """Part by part."""
+        return Sum.of(*(part.stretched(scale) for part in self.parts))
+
     def _ratio_to(self, other: Metric) -> float:
         return sum(part.ratio_to(other) for part in self.parts)
 
@@ -320,6 +344,10 @@ class _OnTuples(Metric):
     @classmethod
     def _read(cls, data: dict[str, Any]) -> Metric:
         return cls(Metric.from_json(data["base"]), data["size"])
+
+    def stretched(self, scale: float) -> Metric:
+        """Entry by entry."""
+        return type(self)(self.base.stretched(scale), self.size)
 
     def _constant(self, other: _OnTuples) -> float:
         return 1.0

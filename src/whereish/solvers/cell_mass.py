@@ -1,4 +1,4 @@
-"""Probability that circular noise falls into a rectangle or polygon.
+"""Probability that circular noise falls into a polygon, edge by edge; rectangles of a grid.
 
 For noise of survival function S(r) = P(|v| > r) and a uniform direction, the mass of
 a polygon with the secret at the origin is a sum over its edges, counter-clockwise:
@@ -21,13 +21,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["grid_masses", "polygon_mass"]
+__all__ = ["Survival", "edge_integrals", "grid_masses"]
 
 Survival = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-def _edge_integrals(
+def edge_integrals(
     survival: Survival,
     h: NDArray[np.float64],
     start: NDArray[np.float64],
@@ -54,8 +54,8 @@ def grid_masses(
     Entry (i, j) belongs to [x_i, x_{i+1}] x [y_j, y_{j+1}].
     """
     x, y = np.asarray(x_edges, float), np.asarray(y_edges, float)
-    upright = _edge_integrals(survival, x[:, None], y[None, :-1], y[None, 1:])
-    level = _edge_integrals(survival, y[None, :], x[:-1, None], x[1:, None])
+    upright = edge_integrals(survival, x[:, None], y[None, :-1], y[None, 1:])
+    level = edge_integrals(survival, y[None, :], x[:-1, None], x[1:, None])
     around = (upright[1:] - upright[:-1]) + (level[:, 1:] - level[:, :-1])
     inside = np.outer(_surrounds(x), _surrounds(y))
     return np.asarray(inside - around / (2 * np.pi))
@@ -65,18 +65,3 @@ def _surrounds(edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 where an interval holds zero, 1/2 where it ends there."""
     low, high = np.sign(edges[:-1]), np.sign(edges[1:])
     return np.where(low <= 0, (high - low) / 2, 0.0) * (high >= 0)
-
-
-def polygon_mass(survival: Survival, vertices: NDArray[np.float64]) -> float:
-    """Mass of a convex polygon, counter-clockwise; the secret is at the origin."""
-    a = np.asarray(vertices, float)
-    b = np.roll(a, -1, axis=0)
-    along = (b - a) / np.linalg.norm(b - a, axis=1, keepdims=True)
-    h = a[:, 0] * along[:, 1] - a[:, 1] * along[:, 0]
-    start, end = (a * along).sum(axis=1), (b * along).sum(axis=1)
-    inside = 0.0
-    if (h >= 0).all():
-        facing = h > 0
-        turns = np.arctan2(end[facing], h[facing]) - np.arctan2(start[facing], h[facing])
-        inside = float(turns.sum()) / (2 * np.pi)
-    return float(inside - _edge_integrals(survival, h, start, end).sum() / (2 * np.pi))

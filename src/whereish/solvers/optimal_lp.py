@@ -29,7 +29,7 @@ from whereish.solvers.lp_result import (
     ProgressCallback,
 )
 from whereish.solvers.output_generation import solve_by_output_generation
-from whereish.solvers.repair import tight_channel
+from whereish.solvers.repair import tight_matrix
 from whereish.solvers.spanner import shortest_path_closure
 
 __all__ = ["solve_optimal"]
@@ -128,7 +128,7 @@ def simple_solution(programme: ChannelProgramme) -> LpResult:
     constant = np.zeros((programme.n, programme.cost.shape[0]))
     constant[:, int(uninformed.argmin())] = 1.0
     candidates = [constant]
-    tight = tight_channel(programme.closeness)
+    tight = tight_matrix(programme.closeness)
     if tight is not None:
         candidates.append(programme.merged(tight))
     best = min(candidates, key=programme.value)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from whereish.compiled import kernel
 from whereish.solvers.lp_result import ChannelProgramme
 
-__all__ = ["close_upward", "complete", "tight_channel"]
+__all__ = ["close_upward", "complete", "tight_matrix"]
 
 Floats = NDArray[np.float64]
 _INSIDE = 1.0 - 1e-13  # theta stays inside its bound by more than rounding
@@ -63,7 +63,7 @@ def _largest_share(sums: Floats, closeness: Floats) -> float:
     return theta * _INSIDE
 
 
-def tight_channel(closeness: Floats) -> Floats | None:
+def tight_matrix(closeness: Floats) -> Floats | None:
     """h_z e^{-d(x,z)} with h = M^{-1} 1, which makes every row tight; None unless h >= 0.
 
     Chatzikokolakis, Andrés, Bordenabe and Palamidessi (PETS 2013) call such

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_LAPLACE_CELLS = 40
-"""Per side of the grid on which planar Laplace is integrated before it is remapped."""
-
 
 @dataclass(frozen=True)
 class Line:
@@ -94,26 +91,38 @@ def _mechanisms(
     from whereish.mechanisms.remap import BayesianRemap
 
     optimum = optimal_channel(sites, prior, epsilon, gap=gap)
-    exponential = exponential_channel(sites, epsilon)
+    simple = {"exponential": exponential_channel(sites, epsilon)}
+    simple |= _where_they_exist(sites, epsilon)
     game = opt_priv_channel(sites, prior, most_loss=optimum.loss)
-    laplace = _laplace(sites, epsilon)
     return [
         ("optimal", True, optimum),
-        ("exponential", True, exponential),
-        ("exponential, remapped", True, exponential >> BayesianRemap(prior)),
         *(
-            [
-                ("planar Laplace", True, laplace),
-                ("planar Laplace, remapped", True, laplace >> BayesianRemap(prior)),
-            ]
-            if laplace is not None
-            else []
+            line
+            for name, channel in simple.items()
+            for line in (
+                (name, True, channel),
+                (f"{name}, remapped", True, channel >> BayesianRemap(prior)),
+            )
         ),
         *([] if zone is None else [("cloaking", False, _cloaking(sites, prior, zone))]),
         ("OptPriv at the optimum's loss", False, game),
         ("uniform", True, uniform_channel(sites)),
         ("identity", False, identity_channel(sites)),
     ]
+
+
+def _where_they_exist(sites: Sites, epsilon: Epsilon) -> dict[str, Channel]:
+    """Mechanisms that not all sites allow; those left out are named on standard error."""
+    from whereish.mechanisms.laplace_channel import laplace_channel
+    from whereish.mechanisms.tight import tight_channel
+
+    found = {}
+    for name, build in (("tight", tight_channel), ("planar Laplace", laplace_channel)):
+        try:
+            found[name] = build(sites, epsilon)
+        except InvalidInput as refusal:
+            click.echo(f"{name} is left out: {refusal}", err=True)
+    return found
 
 
 def _cloaking(sites: Sites, prior: FloatArray | None, zone: str) -> Channel:
@@ -127,25 +136,6 @@ def _cloaking(sites: Sites, prior: FloatArray | None, zone: str) -> Channel:
     corner = np.floor(sites.coordinates / Length.positive(zone, name="zone").m)
     _, label = np.unique(corner, axis=0, return_inverse=True)
     return cloaking_channel(sites, label.ravel(), prior=prior)
-
-
-def _laplace(sites: Sites, epsilon: Epsilon) -> Channel | None:
-    """Planar Laplace over a grid on the sites' extent, moved to the nearest site; planes only."""
-    import numpy as np
-
-    from whereish.mechanisms.laplace_channel import laplace_channel
-    from whereish.mechanisms.remap import nearest_remap
-    from whereish.space.plane import Plane
-    from whereish.space.raster import Raster
-
-    plane = sites.points.space
-    if not isinstance(plane, Plane):
-        return None
-    low, extent = sites.coordinates.min(axis=0), np.ptp(sites.coordinates, axis=0)
-    extent = np.maximum(extent, 1e-3 * float(extent.max()) or 1.0)
-    cell = extent / _LAPLACE_CELLS
-    raster = Raster(_LAPLACE_CELLS, _LAPLACE_CELLS, tuple(cell), tuple(low), plane)
-    return laplace_channel(raster, epsilon, secrets=sites) >> nearest_remap(sites)
 
 
 def _print_table(lines: list[Line]) -> None:
