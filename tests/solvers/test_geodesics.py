@@ -66,6 +66,11 @@ def test_product_and_exact_sums_against_the_dense_matrix():
     values = np.random.default_rng(2).normal(size=(metric.cells, 3))
     dense = np.exp(-metric.quantum * D.astype(float)) @ values
     assert np.abs(metric.product(values) - dense).max() < 2e-6 * np.abs(values).sum(axis=0).max()
+    core = 3000  # quanta: more than most edges
+    flat = np.exp(-metric.quantum * np.maximum(D, core).astype(float)) @ values
+    scale = np.abs(values).sum(axis=0).max()
+    assert np.abs(metric.product(values, core) - flat).max() < 2e-6 * scale
+    assert np.abs(dense - flat).max() > 1e-3 * scale
     weights = np.arange(1, metric.cells + 1, dtype=np.uint64)
     decay = (2.0**30 * np.exp(-metric.quantum * np.arange(LIMIT + 1))).astype(np.uint64)
     sums, _ = metric.exact_sums(weights, decay)

@@ -182,7 +182,7 @@ class EikonalMechanism(Composable):
         """The certified promise."""
         if self.places == "continuous":
             source = (
-                "largest gradient over all places and reports is"
+                "gradient of the log-probability over all places and reports is at most"
                 f" {self.built.gradient_factor:.6f} of eps"
             )
         else:
@@ -215,7 +215,8 @@ class EikonalMechanism(Composable):
     def lowered(self) -> FloatArray:
         """Mean of (weight in use)/(weight asked for) over the edges at each cell of the map.
 
-        1 (less the reserve and rounding, together below 0.5%) where nothing was lowered.
+        1 (less the reserve and rounding, together below 0.5%) where nothing was lowered; on
+        continuous places the price of rounding at random counts, too.
         """
         asked = edge_integrals(
             self.map.plane_levels(self.divided), self.map.sides, neighbours=self.neighbours
