@@ -41,6 +41,11 @@ CORE = 0.1
 _ROUNDS = 40
 _MARGIN = 0.998  # of the room that the largest gradient leaves
 _BLUR = 8  # cells
+# Where paths around both sides of a bump meet, the law rises along both axes at once.  Lowering
+# the map there moves the place; lowering all of it does not.
+_SPIKE = 1.1
+_LOCAL_ROUNDS = 3  # for such spikes; for more,
+_LAST_LOCAL_ROUNDS = 20
 _HARMLESS_TIP = 1.05
 _STEEPEST = 1.1  # times the least level around: beyond, an edge cannot be had at its own price
 
@@ -60,7 +65,7 @@ def law_on_places(
     shape = (eps.shape[0], eps.shape[1])
     levels = np.minimum(eps, _STEEPEST * _least_around(eps))
     tip = math.sqrt(2.0) / (1.0 + float(eps.min()) * longest_side(cell, shape))
-    for _ in range(_ROUNDS):
+    for number in range(1, _ROUNDS + 1):
         built = framed_law(
             # Single precision keeps the saved file small; rounding is downwards.
             _single(axis_levels(levels, cell)),
@@ -78,7 +83,10 @@ def law_on_places(
         worst = float(np.nanmax(factors))
         if worst <= 1.0:
             return replace(built, gradient_factor=worst)
-        levels = levels * _smooth_below(_around_centres(_MARGIN / factors, shape))
+        if number > (_LOCAL_ROUNDS if worst <= _SPIKE else _LAST_LOCAL_ROUNDS):
+            levels = levels * (_MARGIN / worst)
+        else:
+            levels = levels * _smooth_below(_around_centres(_MARGIN / factors, shape))
     raise SolverError("lowering the privacy map for continuous places did not settle")
 
 
