@@ -217,7 +217,7 @@ def distance_table(
 
 def main(path: str = "map_convergence.png") -> None:
     """Print the errors and orders, and draw them."""
-    axes = figure("side of a cell, in units of 1/eps", "error")
+    axes = figure("side of a cell", "error: total variation, or nats")
     for neighbours, colour in ((16, "C1"), (32, "C0")):
         laws = law_table(neighbours)
         sides = [row.side for row in laws]
