@@ -65,6 +65,7 @@ LAYERS = [
     ("publish",),
     ("lbs",),
     ("engines",),
+    ("examples",),
     ("interfaces",),
     ("studies",),
 ]

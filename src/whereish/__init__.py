@@ -72,6 +72,7 @@ _HOMES = {
     "exponential_channel": "mechanisms.exponential",
     "identity_channel": "mechanisms.cloaking",
     "laplace_channel": "mechanisms.laplace_channel",
+    "lattice_distances": "solvers.lattice_metric",
     "nearest_grid_remap": "mechanisms.grid_remap",
     "nearest_remap": "mechanisms.remap",
     "open_ledger": "publish.ledger",

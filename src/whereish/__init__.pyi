@@ -64,6 +64,7 @@ from whereish.publish.sanitize import sanitize as sanitize
 from whereish.queries import answer as answer
 from whereish.randomness import SecureRandomness as SecureRandomness
 from whereish.randomness import SeededRandomness as SeededRandomness
+from whereish.solvers.lattice_metric import lattice_distances as lattice_distances
 from whereish.space import Box as Box
 from whereish.space import Line as Line
 from whereish.space import Plane as Plane

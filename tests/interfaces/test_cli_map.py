@@ -6,10 +6,13 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.build_map import linear_formula
+from whereish.mechanisms.eikonal import EikonalMechanism
+from whereish.privacy.privacy_map import PrivacyMap
 
 GRID = "ncols 8\nnrows 8\nxllcorner 600000\nyllcorner 6800000\ncellsize 1000\n" + "\n".join(
     " ".join(str(500 * (i + j)) for j in range(8)) for i in range(8)
@@ -108,3 +111,18 @@ def test_a_plane_needs_its_region(tmp_path):
     assert refused(
         "build", "map", tmp_path / "x.asc", "--crs", "EPSG:2154", "-o", tmp_path / "y.npz"
     )
+
+
+def test_a_saved_query_is_audited_but_reports_no_places(tmp_path):
+    path = tmp_path / "halves.npz"
+    halves = np.repeat(["east", "west"], 4)[None].repeat(8, 0)
+    EikonalMechanism.build(PrivacyMap(np.full((8, 8), 1e-3), "1 km"), query=halves).save(path)
+    done = run("audit", path)
+    assert done.returncode == 0, done.stderr
+    assert "kept: 8 x 8 cells" in done.stdout
+    told = json.loads(run("audit", path, "--json").stdout)
+    assert (told["kind"], told["reports"]) == ("eikonal query", 2)
+    assert 0.9 < told["factor"] <= 1.0
+    done = run("report", "--mechanism", path, "--at", AT)
+    assert done.returncode == 2
+    assert "EikonalQuery.load" in done.stderr

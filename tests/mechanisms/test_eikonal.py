@@ -115,10 +115,14 @@ def test_continuous_places_pass_the_audit_across_a_border_and_cells_fail_it(rng)
     assert np.abs(logs[0] - logs[1]).max() > 10 * d
 
 
-def test_continuous_reports_follow_the_bilinear_mixture(rng):
+@pytest.mark.parametrize(("level", "flat"), [(2e-3, False), (4e-4, True)])
+def test_continuous_reports_follow_the_bilinear_mixture(level, flat, rng, tmp_path):
     mechanism = EikonalMechanism.build(
-        PrivacyMap(np.full((10, 10), 2e-3), "500 m"), places="continuous"
+        PrivacyMap(np.full((10, 10), level), "500 m"), places="continuous"
     )
+    assert (mechanism.built.law.core > 0) == flat
+    mechanism.save(tmp_path / "m.npz")
+    mechanism = EikonalMechanism.load(tmp_path / "m.npz")
     place = np.array([2130.0, 2840.0])
     reports = mechanism.report(np.tile(place, (40_000, 1)), rng=rng)
     counts = np.bincount(
@@ -213,9 +217,31 @@ def test_maps_along_a_line(rng):
         EikonalMechanism.build(wealth, frame=3)
 
 
-def test_one_cell_is_always_reported(rng):
-    mechanism = EikonalMechanism.build(PrivacyMap([[1e-3]], "100 m"))
+@pytest.mark.parametrize("places", ["cells", "continuous"])
+def test_one_cell_is_always_reported(places, rng, tmp_path):
+    mechanism = EikonalMechanism.build(PrivacyMap([[1e-3]], "100 m"), places=places)
     assert mechanism.report([[10.0, 20.0]], rng=rng).coordinates.tolist() == [[50.0, 50.0]]
+    assert mechanism.factor == 0.0
+    mechanism.save(tmp_path / "m.npz")
+    assert EikonalMechanism.load(tmp_path / "m.npz").lowered.tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("places", ["cells", "continuous"])
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 2), (3, 12)])
+def test_small_maps_of_oblong_cells(places, shape, rng):
+    """The promise by brute force: all pairs of centres, all reports."""
+    levels = np.linspace(5e-4, 1e-3, shape[0] * shape[1]).reshape(shape)
+    privacy_map = PrivacyMap(levels, (800.0, 300.0))
+    mechanism = EikonalMechanism.build(privacy_map, places=places)
+    centres = privacy_map.raster.centres()
+    laws = np.stack([mechanism.distribution(place).ravel() for place in centres])
+    given = laws[0] > 0
+    assert not laws[:, ~given].any()
+    logs = np.log(laws[:, given])
+    ratios = np.abs(logs[:, None] - logs[None]).max(axis=-1)
+    assert (ratios <= mechanism.guarantee.metric(centres[:, None], centres[None]) + 1e-9).all()
+    reports = mechanism.report(centres, rng=rng)
+    assert mechanism.reports.box.contains(reports.coordinates).all()
 
 
 def test_a_plane_that_stretches_gets_a_smaller_level():

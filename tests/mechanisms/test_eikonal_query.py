@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from whereish.audit import exact
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, NotPrivate
+from whereish.mechanisms.artefact import Artefact, load_artefact, save_artefact
 from whereish.mechanisms.eikonal import EikonalMechanism
 from whereish.mechanisms.eikonal_query import EikonalQuery
 from whereish.mechanisms.map_metric import MapGeodesic
 from whereish.privacy.guarantee import Basis
 from whereish.privacy.privacy_map import PrivacyMap
+from whereish.randomness import SeededRandomness
 from whereish.solvers.lowering import metric_in_use
-from whereish.solvers.query_law import query_factors
+from whereish.solvers.query_law import query_factors, query_sums
 
 from laws import chi_square
 
@@ -165,6 +167,73 @@ def test_a_divided_stencil_keeps_less():
 def test_bad_options(options, words):
     with pytest.raises(InvalidInput, match=words):
         EikonalMechanism.build(city_map(), **options)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_saved_and_loaded(name, tmp_path):
+    make, query = CASES[name]
+    mechanism = EikonalMechanism.build(make(), query=query, divide_stencil=True)
+    mechanism.save(tmp_path / "m.npz")
+    loaded = EikonalQuery.load(tmp_path / "m.npz")
+    assert loaded.recertify() == mechanism.factor
+    assert loaded.guarantee == mechanism.guarantee
+    assert loaded.answers.dtype == mechanism.answers.dtype
+    np.testing.assert_array_equal(loaded.matrix, mechanism.matrix)
+    places = mechanism.map.raster.centres()[::5, : 1 if mechanism.map.one_dimensional else 2]
+    np.testing.assert_array_equal(
+        loaded.report(places, rng=SeededRandomness(3)),
+        mechanism.report(places, rng=SeededRandomness(3)),
+    )
+
+
+@pytest.mark.parametrize("name", ["weights", "sums", "levels", "answers", "lowered_by"])
+def test_altered_numbers_are_refused(name, tmp_path):
+    EikonalMechanism.build(city_map(), query=scattered()).save(tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as file:
+        arrays = dict(file)
+    arrays[name] = arrays[name] + arrays[name].dtype.type(1)
+    np.savez(tmp_path / "altered.npz", **arrays)
+    with pytest.raises(InvalidInput, match="certificate"):
+        EikonalQuery.load(tmp_path / "altered.npz")
+
+
+def forged(saved: Artefact, path, arrays=None, **claims) -> EikonalQuery:
+    """A file with other numbers or claims and the right hash for them, read back."""
+    said = {key: saved.certificate[key] for key in saved.certificate if key != "sha256"} | claims
+    save_artefact(path, saved.kind, {**saved.arrays, **(arrays or {})}, said)
+    return EikonalQuery.load(path)
+
+
+def test_forged_files_are_refused_though_their_hash_is_right(tmp_path):
+    path = tmp_path / "m.npz"
+    EikonalMechanism.build(step_map(), query=scattered()).save(path)
+    saved = load_artefact(path)
+    assert forged(saved, tmp_path / "same.npz").factor <= 1.0
+    weights = saved.arrays["weights"].copy()
+    weights[0] *= np.uint64(2)
+    with pytest.raises(NotPrivate, match="sums"):
+        forged(saved, path, {"weights": weights})
+    with pytest.raises(NotPrivate, match="edge weights"):
+        forged(saved, path, {"lowered_by": saved.arrays["lowered_by"] + 1})
+    with pytest.raises(NotPrivate, match="better certificate"):
+        forged(saved, path, factor=0.5)
+    with pytest.raises(InvalidInput, match="one of its answers"):
+        forged(saved, path, {"answer_of": np.zeros_like(saved.arrays["answer_of"])})
+    with pytest.raises(InvalidInput, match="kind 'eikonal query'"):
+        EikonalMechanism.load(tmp_path / "same.npz")
+
+
+def test_weights_that_break_the_promise_are_found_out_on_loading(tmp_path):
+    """Other weights with their own right sums: only the certificate can tell."""
+    path = tmp_path / "m.npz"
+    EikonalMechanism.build(step_map(), query=districts()).save(path)
+    saved = load_artefact(path)
+    mechanism = EikonalQuery.load(path)
+    weights = np.ones_like(mechanism.law.weights)
+    weights[0] = 2**18
+    sums = query_sums(mechanism.law.metric, mechanism.law.distances, weights)
+    with pytest.raises(NotPrivate, match="times its promise"):
+        forged(saved, path, {"weights": weights, "sums": sums})
 
 
 def test_too_many_answers():

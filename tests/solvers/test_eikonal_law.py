@@ -12,12 +12,11 @@ from whereish.errors import InvalidInput
 from whereish.solvers.eikonal_law import (
     BuiltLaw,
     exponential_law,
-    gradient_factors,
     law_on_cells,
-    law_on_places,
 )
 from whereish.solvers.geodesics import GraphMetric
 from whereish.solvers.integer_law import TABLE_BITS, decay_table
+from whereish.solvers.places_law import gradient_factors, law_on_places
 from whereish.solvers.preconditioner import approximate_inverse_factor
 from whereish.solvers.quality import squared_errors
 from whereish.solvers.stencil import edge_integrals, edge_slices
@@ -43,7 +42,7 @@ def maps() -> dict[str, np.ndarray]:
 def log_law(built: BuiltLaw) -> np.ndarray:
     law = built.law
     D = law.metric.distances(built.secrets)
-    masses = law.weights * decay_table(law.metric.quantum)[D]
+    masses = law.weights * law.table[D]
     assert np.array_equal(masses.sum(axis=1), law.sums[built.secrets])
     used = law.weights > 0
     logs = np.log(masses[:, used].astype(float))
@@ -176,28 +175,6 @@ def test_one_cell_non_square_cells_and_one_dimension():
 def test_cells_too_fine_for_the_quantum_are_refused():
     with pytest.raises(InvalidInput, match="larger cells"):
         law_on_cells(np.full((5, 5), 1e-3), (1.0, 1.0))
-
-
-def test_the_law_converges_to_planar_laplace():
-    """Total variation to the cell masses of unit Laplace noise falls with the cell."""
-    distances = []
-    for n in (33, 65):
-        h = 16.0 / n
-        built = law_on_cells(np.full((n, n), 1.0), (h, h), neighbours=32)
-        full = np.zeros(built.law.metric.cells)
-        full[built.law.weights > 0] = np.exp(log_law(built))[n // 2 * n + n // 2]
-        exact = laplace_masses(n + 2 * built.frame, h)
-        distances.append(0.5 * np.abs(full.reshape(exact.shape) - exact).sum())
-    assert distances[1] < 0.03
-    assert distances[1] < 0.75 * distances[0]
-
-
-def laplace_masses(size: int, h: float, parts: int = 9) -> np.ndarray:
-    """Masses of unit Laplace noise on the cells around the middle one, by fine quadrature."""
-    fine = (np.arange(size * parts) + 0.5) * h / parts - size * h / 2
-    x, y = np.meshgrid(fine, fine)
-    density = np.exp(-np.hypot(x, y)) / (2 * math.pi) * (h / parts) ** 2
-    return density.reshape(size, parts, size, parts).sum(axis=(1, 3))
 
 
 def test_a_mild_map_is_lowered_with_rough_weights_at_no_loss(monkeypatch):

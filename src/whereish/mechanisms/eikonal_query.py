@@ -18,12 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
+from whereish.mechanisms.eikonal_build import checked_neighbours, levels_in_use
 from whereish.mechanisms.map_metric import MapGeodesic
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric
@@ -33,9 +35,7 @@ from whereish.solvers.eikonal_law import check_resolution
 from whereish.solvers.integer_law import uniform_below
 from whereish.solvers.lowering import mean_cell_ratios
 from whereish.solvers.query_law import QueryLaw, law_on_answers
-from whereish.solvers.stencil import stencil_factor
-from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Points, Space, checked_coordinates
+from whereish.space.points import FloatArray, Points, Space
 
 __all__ = ["EikonalQuery", "Query"]
 
@@ -90,12 +90,10 @@ class EikonalQuery:
             One answer (number or text) per cell, in the map's shape; or a function that gives
             them from the centres of the cells.  It is public, like the map.
         """
-        if neighbours not in (8, 16, 32):
-            raise InvalidInput(f"neighbours must be 8, 16 or 32; got {neighbours!r}")
+        checked_neighbours(neighbours)
         answers, answer_of = np.unique(_answers(privacy_map, query), return_inverse=True)
         shape, sides = privacy_map.shape, privacy_map.sides
-        divided = stencil_factor(neighbours, sides, shape) if divide_stencil else 1.0
-        levels = privacy_map.values / (privacy_map.plane.scale * divided)
+        levels, divided = levels_in_use(privacy_map, neighbours, divide_stencil)
         check_resolution(levels, sides)
         index = answer_of.ravel().astype(np.intp)
         law = law_on_answers(
@@ -162,27 +160,34 @@ class EikonalQuery:
 
     def accuracy(self, prior: ArrayLike | None = None) -> float:
         """Probability of the true answer; `prior` over the cells, uniform by default."""
-        cells = np.arange(self.answer_of.size)
-        right = self.matrix[cells, self.answer_of]
-        weights = np.ones(cells.size) if prior is None else np.asarray(prior, float).ravel()
-        if weights.size != cells.size:
-            raise InvalidInput(
-                f"a prior must have one number per cell of the map, {cells.size}; got"
-                f" {weights.size}"
-            )
-        if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
-            raise InvalidInput("a prior must be finite and >= 0, with a sum > 0")
-        return float(right @ weights / weights.sum())
+        right = self.matrix[np.arange(self.answer_of.size), self.answer_of]
+        return float(right @ self.map.normalised_prior(prior))
+
+    def save(self, path: str | Path) -> None:
+        """Write map, answers, weights and certificate to one file (npz, no pickle)."""
+        from whereish.mechanisms.eikonal_query_file import write
+
+        write(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> EikonalQuery:
+        """Read what :meth:`save` wrote, certified anew; damaged or altered numbers are refused."""
+        from whereish.mechanisms.eikonal_query_file import read
+
+        return read(Path(path))
+
+    def recertify(self) -> float:
+        """Compute sums and certificate again from the numbers alone; the factor found."""
+        from whereish.mechanisms.eikonal_query_file import recertified
+
+        return recertified(self)
 
     def _probabilities(self, cells: NDArray[np.intp]) -> FloatArray:
         sums = self.law.sums[cells].astype(np.float64)
         return np.asarray(self.law.masses(cells).astype(np.float64) / sums[:, None])
 
     def _cells(self, secrets: Points | ArrayLike) -> NDArray[np.intp]:
-        coordinates = checked_coordinates(secrets, self.space)
-        if isinstance(self.space, Plane):
-            self.space.check_region(coordinates)
-        return self.map.raster.locate(self.map.on_raster(coordinates))
+        return self.map.raster.locate(self.map.checked_places(secrets))
 
 
 def _answers(privacy_map: PrivacyMap, query: Query) -> NDArray[Any]:

@@ -47,7 +47,7 @@ class MapGeodesic(Metric):
         from scipy.sparse import csr_matrix
 
         shape = self.map.shape
-        prices = edge_integrals(_plane_levels(self.map), self.map.sides, neighbours=self.neighbours)
+        prices = edge_integrals(self.map.plane_levels(), self.map.sides, neighbours=self.neighbours)
         cells = np.arange(shape[0] * shape[1]).reshape(shape)
         tails, heads, costs = [], [], []
         for k, step in enumerate(STENCILS[self.neighbours]):
@@ -103,7 +103,7 @@ class MapGeodesic(Metric):
         """
         from scipy.ndimage import map_coordinates
 
-        levels = _plane_levels(self.map)
+        levels = self.map.plane_levels()
         (x0, y0), (width, height) = self.map.origin, self.map.raster.cell
         corner, side = np.array([y0, x0]), np.array([height, width])
         starts, ends = ((p[:, ::-1] - corner) / side - 0.5 for p in (a, b))
@@ -144,8 +144,3 @@ class MapGeodesic(Metric):
             "the metric of a privacy map needs the map's levels: read it with its mechanism, by"
             " EikonalMechanism.load(path)"
         )
-
-
-def _plane_levels(privacy_map: PrivacyMap) -> FloatArray:
-    """Levels per metre of the plane: a plane that stretches by k needs eps/k."""
-    return np.asarray(privacy_map.values / privacy_map.plane.scale)

@@ -23,11 +23,11 @@ from whereish.errors import InvalidInput
 from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Space
+from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 from whereish.space.raster import Raster
 from whereish.units import LARGEST_EPSILON, METRES_PER, SMALLEST_EPSILON, Length
 
-__all__ = ["PrivacyMap"]
+__all__ = ["PrivacyMap", "checked_levels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,12 @@ class PrivacyMap:
     one_dimensional: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        values = _levels(self.values)
+        values = checked_levels(self.values)
+        if values.ndim > 2:
+            raise InvalidInput(
+                "a privacy map must be an array (rows, columns), or (n,) along a line; got shape"
+                f" {values.shape}: for more dimensions see lattice_distances"
+            )
         sides = self.cell
         if isinstance(sides, tuple):
             width, height = (float(side) for side in sides)
@@ -130,6 +135,32 @@ class PrivacyMap:
             return coordinates
         middle = self.origin[1] + self.raster.cell[1] / 2
         return np.column_stack([coordinates[:, 0], np.full(len(coordinates), middle)])
+
+    def checked_places(self, secrets: Points | ArrayLike) -> FloatArray:
+        """Secrets on the map's plane; those beyond its declared region are refused."""
+        coordinates = checked_coordinates(secrets, self.space)
+        if not self.one_dimensional:
+            self.plane.check_region(coordinates)
+        return self.on_raster(coordinates)
+
+    def plane_levels(self, divided: float = 1.0) -> FloatArray:
+        """Levels per metre of the plane (one that stretches by k needs eps/k), over `divided`."""
+        return np.asarray(self.values / (self.plane.scale * divided))
+
+    def normalised_prior(self, prior: ArrayLike | None) -> FloatArray:
+        """Probabilities of the cells, from numbers >= 0 in proportion; uniform for None."""
+        rows, cols = self.shape
+        if prior is None:
+            return np.full(rows * cols, 1.0 / (rows * cols))
+        array = np.asarray(prior, float)
+        if array.size != rows * cols:
+            raise InvalidInput(
+                f"a prior must have one number per cell of the map, {rows} x {cols}; got shape"
+                f" {array.shape}"
+            )
+        if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
+            raise InvalidInput("a prior must be finite and >= 0, with a sum > 0")
+        return np.asarray(array.ravel() / array.sum())
 
     def curvature(self) -> FloatArray:
         """Gaussian curvature K = -Laplacian(ln eps)/eps^2 of the metric eps|du|, per cell.
@@ -222,18 +253,16 @@ class PrivacyMap:
         return f"PrivacyMap({rows} x {cols}, eps {low:.4g} to {high:.4g} per metre)"
 
 
-def _levels(values: ArrayLike) -> FloatArray:
+def checked_levels(values: ArrayLike) -> FloatArray:
+    """Levels per metre of any shape; holes, zero and what no unit explains are refused."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(
             "a privacy map must be an array of numbers; got something else"
         ) from None
-    if array.ndim not in (1, 2) or array.size == 0:
-        raise InvalidInput(
-            "a privacy map must be an array (rows, columns), or (n,) along a line;"
-            f" got shape {array.shape}"
-        )
+    if array.ndim == 0 or array.size == 0:
+        raise InvalidInput(f"a privacy map must have at least one cell; got shape {array.shape}")
     holes = int((~np.isfinite(array)).sum())
     if holes:
         raise InvalidInput(

@@ -148,11 +148,11 @@ class GraphMetric:
             out[start : start + LANES] = D[cells].T[: count - start]
         return out
 
-    def product(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """e^{-d}·values, for a vector over the cells or a matrix (cells, sides)."""
+    def product(self, values: NDArray[np.float64], core: int = 0) -> NDArray[np.float64]:
+        """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides)."""
         sides = np.ascontiguousarray(values.reshape(self.cells, -1), np.float32)
         rate = np.float32(self.quantum / math.log(2.0))
-        out, _ = products(self.edges, self.offsets, *self.shape, self.order, sides, rate)
+        out, _ = products(self.edges, self.offsets, *self.shape, self.order, sides, rate, core)
         return out.reshape(values.shape)
 
     def exact_sums(

@@ -1,4 +1,4 @@
-"""The bound |grad ln P(y | x)| <= eps(x) on continuous places.
+"""The slope |grad ln P(y | x)| of a law that is rounded at random to four centres.
 
 Between the centres of four neighbouring cells the law is interpolated bilinearly
 (randomised rounding to a corner).  On an axis-parallel line through such a square
@@ -40,11 +40,13 @@ def _corner_maxima(
     middle: int,
     height: float,
     width: float,
+    core: int,
 ) -> NDArray[np.float32]:
     """Squared maxima (rows, cols, 2, 2) over the reports in `order`.
 
     `ratios[c, k]` is Z_c/Z_a for the neighbour k (west, east, south, north), NaN where
-    one of the two is no secret; `growth[middle + i]` = e^{q·i}.
+    one of the two is no secret; `growth[middle + i]` = e^{q·i}.  Distances below `core`
+    count as `core`.
     """
     pitch = cols + 2 * BORDER
     D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
@@ -54,6 +56,7 @@ def _corner_maxima(
     top = np.zeros(LANES, np.float32)
     step = np.array([-1, 1, -pitch, pitch])
     scale = np.array([width, width, height, height])
+    flat_to = np.int64(core)
     for start in range(0, len(order), LANES):
         for lane in range(LANES):
             # Short batches repeat their last report, which changes no maximum.
@@ -71,7 +74,8 @@ def _corner_maxima(
                     inverse = np.float32(1.0 / scale[k])
                     flat = abs(r - np.float32(1.0))
                     for lane in range(LANES):
-                        change = np.int64(D[c, lane]) - np.int64(D[other, lane])
+                        nearer = max(np.int64(D[other, lane]), flat_to)
+                        change = max(np.int64(D[c, lane]), flat_to) - nearer
                         slope = abs(growth[middle + change] * r - np.float32(1.0))
                         slope = max(slope, flat) * inverse
                         square[k, lane] = slope * slope
@@ -93,12 +97,13 @@ def largest_gradients(
     weights: NDArray[np.uint64],
     sums: NDArray[np.uint64],
     cell: tuple[float, float],
+    core: int = 0,
 ) -> NDArray[np.float64]:
-    """Largest |grad P|/P over every square between four secrets' centres.
+    """Largest |grad P|/P over all reports, at the corners of every square between four centres.
 
-    Returns (max(rows-1, 1), max(cols-1, 1)): entry (i, j) for the square above and to the
-    right of centre (i, j), NaN where a corner is no secret.  A one-dimensional map has
-    intervals for squares.
+    Returns (rows - 1, cols - 1, 2, 2): entry (i, j, up, right) for the square above and to
+    the right of centre (i, j), at that corner of it; NaN where a corner is no secret.  A
+    one-dimensional map has intervals for squares, and both axes at least length 1.
     """
     rows, cols = metric.shape
     Z = sums.astype(np.float64).reshape(rows, cols)
@@ -123,15 +128,16 @@ def largest_gradients(
         growth,
         longest,
         *cell,
+        core,
     )
     # Single precision: ten roundings, and the rounding of q·i inside the table.
     lost = 5e-7 * np.hypot(1.0 / cell[0], 1.0 / cell[1])  # ratios near 1, less 1
     slopes = np.sqrt(squared.astype(np.float64)) * (1.0 + 4e-6) + lost
-    corners = []
     i1, j1 = (1 if rows > 1 else 0), (1 if cols > 1 else 0)
-    for up in range(2 if i1 else 1):
-        for right in range(2 if j1 else 1):
-            block = slopes[up : rows - i1 + up, right : cols - j1 + right, 1 - right, 1 - up]
-            known = np.isfinite(Z[up : rows - i1 + up, right : cols - j1 + right])
-            corners.append(np.where(known, block, np.nan))
-    return np.asarray(np.max(corners, axis=0))
+    out = np.full((rows - i1, cols - j1, 1 + i1, 1 + j1), np.nan)
+    for up in range(1 + i1):
+        for right in range(1 + j1):
+            part = slice(up, rows - i1 + up), slice(right, cols - j1 + right)
+            block = slopes[*part, 1 - right, 1 - up]
+            out[:, :, up, right] = np.where(np.isfinite(Z[part]), block, np.nan)
+    return out

@@ -34,8 +34,8 @@ _FIXED_POINT = 128
 
 
 @lru_cache(maxsize=8)
-def decay_table(quantum: float) -> NDArray[np.uint64]:
-    """The integer table of e^{-quantum·i} for i = 0 .. 65535."""
+def decay_table(quantum: float, core: int = 0) -> NDArray[np.uint64]:
+    """The integer table of e^{-quantum·max(i, core)} for i = 0 .. 65535."""
     context = Context(prec=60)
     # Decimal's exp is correct to half a unit of its last place: one unit less is below e^q.
     power = context.exp(Decimal(quantum))
@@ -45,6 +45,7 @@ def decay_table(quantum: float) -> NDArray[np.uint64]:
     for _ in range(LIMIT):
         table.append(-(-(table[-1] << _FIXED_POINT) // ratio))
     result = np.array(table, np.uint64)
+    result[:core] = result[core]
     result.flags.writeable = False
     return result
 

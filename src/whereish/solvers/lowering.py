@@ -71,6 +71,7 @@ class CertifiedLaw:
     products : products with E over all rounds.
     dropped : cells without weight.
     sweeps : sweeps that settle every batch of sources.
+    core : distance, in quanta, within which the masses are flat.
     """
 
     metric: GraphMetric
@@ -82,6 +83,12 @@ class CertifiedLaw:
     products: int
     dropped: int
     sweeps: int
+    core: int = 0
+
+    @property
+    def table(self) -> NDArray[np.uint64]:
+        """The masses' table t."""
+        return decay_table(self.metric.quantum, self.core)
 
 
 def log_ratios(

@@ -58,13 +58,14 @@ def squared_errors(
     secrets: NDArray[np.int64],
     places: Floats,
     reports: Floats,
+    core: int = 0,
 ) -> Floats:
     """E |reports[Y] - places[u]|^2 for every secret u, Y drawn from its law.
 
     `places` and `reports` are (cells, 2): where each cell is, and what it is reported as.
     """
     order = metric.order[np.isin(metric.order, secrets)]
-    masses = (weights.astype(np.float64), decay_table(metric.quantum).astype(np.float64))
+    masses = (weights.astype(np.float64), decay_table(metric.quantum, core).astype(np.float64))
     out = _squared_errors(
         metric.edges, metric.offsets, *metric.shape, order, masses, places, reports
     )
@@ -77,6 +78,7 @@ def posterior_means(
     secrets: NDArray[np.int64],
     places: Floats,
     prior: Floats,
+    core: int = 0,
 ) -> Floats:
     """The posterior mean place of every report: the remap that is best for squared error.
 
@@ -87,5 +89,5 @@ def posterior_means(
     q[secrets] = prior / sums[secrets].astype(np.float64)
     q /= q.max()
     centred = places - middle
-    moments = metric.product(np.column_stack([q, q * centred[:, 0], q * centred[:, 1]]))
+    moments = metric.product(np.column_stack([q, q * centred[:, 0], q * centred[:, 1]]), core)
     return np.asarray(middle + moments[:, 1:] / moments[:, :1])

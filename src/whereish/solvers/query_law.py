@@ -33,7 +33,14 @@ from whereish.solvers.integer_law import decay_table, integer_weights
 from whereish.solvers.lowering import RESERVE, metric_in_use, worst_edge
 from whereish.solvers.stencil import edge_integrals, edge_slices
 
-__all__ = ["LARGEST_TABLE", "MOST_ANSWERS", "QueryLaw", "law_on_answers", "query_factors"]
+__all__ = [
+    "LARGEST_TABLE",
+    "MOST_ANSWERS",
+    "QueryLaw",
+    "law_on_answers",
+    "query_factors",
+    "query_sums",
+]
 
 Floats = NDArray[np.float64]
 
@@ -106,12 +113,11 @@ def law_on_answers(
         )
     promised = edge_integrals(eps, cell, neighbours=neighbours)
     metric = metric_in_use(promised)
-    table = decay_table(metric.quantum)
     use = promised * (1.0 - RESERVE)
     for number in range(1, _ROUNDS + 1):
         distances = metric.set_distances(answers.ravel(), count)
         weights = _integer_weights(distances, metric.quantum)
-        sums = _sums(distances, weights, table)
+        sums = query_sums(metric, distances, weights)
         needs, steps = _largest_changes(metric, distances, weights, sums)
         factors = _factors(needs, promised)
         worst, where = worst_edge(factors, metric)
@@ -173,9 +179,11 @@ def _largest_changes(
     return out, steps
 
 
-def _sums(
-    distances: NDArray[np.uint16], weights: NDArray[np.uint64], table: NDArray[np.uint64]
+def query_sums(
+    metric: GraphMetric, distances: NDArray[np.uint16], weights: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
+    """The exact sum of the masses of every cell."""
+    table = decay_table(metric.quantum)
     total = np.zeros(distances.shape[1], np.uint64)
     for weight, layer in zip(weights, distances, strict=True):
         total += weight * table[layer]

@@ -55,7 +55,8 @@ def edge_integrals(
 
     Parameters
     ----------
-    values : (rows, cols) eps at the cell centres, per length.
+    values : (rows, cols) eps at the cell centres, per length; or (rows, cols, neighbours/2),
+        one for each step of the half stencil.
     cell : height and width of a cell, in the same length.
     neighbours : 8, 16 or 32.
 
@@ -64,10 +65,11 @@ def edge_integrals(
     (rows, cols, neighbours/2): the price of the edge from a cell along each step of the
     half stencil, ``inf`` where the edge leaves the grid.
     """
-    rows, cols = values.shape
+    rows, cols = values.shape[:2]
     steps = STENCILS[neighbours]
     prices = np.full((rows, cols, len(steps)), np.inf)
     for k, (di, dj) in enumerate(steps):
+        levels = values if values.ndim == 2 else values[..., k]
         tail, _ = edge_slices((rows, cols), (di, dj))
         if tail[0].stop == 0:
             continue
@@ -80,7 +82,7 @@ def edge_integrals(
             for p, row_share in ((0, 1.0 - a), (1, a)):
                 for q, col_share in ((0, 1.0 - b), (1, b)):
                     if row_share * col_share > 1e-9:
-                        block = values[
+                        block = levels[
                             top + i + p : top + i + p + height, left + j + q : left + j + q + width
                         ]
                         total += (share * row_share * col_share) * block

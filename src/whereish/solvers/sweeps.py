@@ -103,8 +103,9 @@ def products(
     order: Ints,
     values: NDArray[np.float32],
     rate: np.float32,
+    core: int,
 ) -> tuple[NDArray[np.float64], int]:
-    """E·V for E = 2^(-rate·D), without ever storing D.
+    """E·V for E = 2^(-rate·max(D, core)), without ever storing D.
 
     `values` is (cells, sides) over the unpadded grid, `order` the unpadded sources in the
     order in which they share batches.  Returns (cells, sides) and the most sweeps taken.
@@ -123,6 +124,8 @@ def products(
                 cell = order[start + lane]
                 sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
         most = max(most, batch_distances(D, edges, offsets, rows, cols, sources, 0))
+        if core > 0:
+            np.maximum(D, np.uint16(core), D)
         total[:] = 0.0
         waiting = 0
         for i in range(rows):

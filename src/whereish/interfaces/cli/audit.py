@@ -28,10 +28,11 @@ def command(file: Path, as_json: bool) -> None:
     """
     from whereish.mechanisms.artefact import load_artefact
     from whereish.mechanisms.channel import Channel
+    from whereish.mechanisms.map_file import EIKONAL, EIKONAL_QUERY
 
     artefact = load_artefact(file)
-    if artefact.kind == "eikonal":
-        _audit_eikonal(artefact, as_json)
+    if artefact.kind in (EIKONAL, EIKONAL_QUERY):
+        _audit_under_map(artefact, as_json)
         return
     channel = Channel.load(file)
     found = channel.verify()
@@ -61,19 +62,28 @@ def command(file: Path, as_json: bool) -> None:
     click.echo(text, err=True)
 
 
-def _audit_eikonal(artefact: Artefact, as_json: bool) -> None:
-    """All sums, edges and reports of a privacy map's mechanism, again from the numbers."""
-    from whereish.mechanisms.eikonal_file import from_artefact
+def _audit_under_map(artefact: Artefact, as_json: bool) -> None:
+    """All sums, edges and reports of a mechanism under a privacy map, again from the numbers."""
+    from whereish.mechanisms import eikonal_file, eikonal_query_file
+    from whereish.mechanisms.eikonal import EikonalMechanism
+    from whereish.mechanisms.eikonal_query import EikonalQuery
+    from whereish.mechanisms.map_file import EIKONAL
 
-    mechanism = from_artefact(artefact)
+    # Loading certifies anew, and refuses what the numbers do not bear out.
+    mechanism: EikonalMechanism | EikonalQuery
+    if artefact.kind == EIKONAL:
+        mechanism = eikonal_file.from_artefact(artefact)
+    else:
+        mechanism = eikonal_query_file.from_artefact(artefact)
+    law = mechanism.built.law if isinstance(mechanism, EikonalMechanism) else mechanism.law
     factor = mechanism.recertify()
     if as_json:
         payload = {
             "kind": artefact.kind,
             "secrets": len(mechanism.map.raster),
-            "reports": int((mechanism.built.law.weights > 0).sum()),
+            "reports": int((law.weights > 0).sum()),
             "factor": factor,
-            "worst": list(mechanism.built.law.worst),
+            "worst": list(law.worst),
             "sha256": artefact.certificate["sha256"],
             "guarantee": artefact.certificate["guarantee"],
         }

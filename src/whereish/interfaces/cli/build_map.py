@@ -178,8 +178,8 @@ def _density(
 ) -> tuple[FloatArray, Raster]:
     import numpy as np
 
+    from whereish.examples.philadelphia import philadelphia_density
     from whereish.privacy.map_sources import read_grid, tract_values
-    from whereish.privacy.philadelphia import philadelphia_density
     from whereish.space.raster import Raster
 
     if source == "philadelphia":

@@ -1,0 +1,77 @@
+"""What was asked of an eikonal mechanism, checked, and the law that is solved for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from whereish.errors import InvalidInput
+from whereish.privacy.privacy_map import PrivacyMap
+from whereish.solvers.eikonal_law import BuiltLaw, law_on_cells
+from whereish.solvers.places_law import law_on_places
+from whereish.solvers.stencil import stencil_factor
+from whereish.space.points import FloatArray
+
+__all__ = ["EikonalOptions", "Places", "checked_neighbours", "levels_in_use"]
+
+Places = Literal["cells", "continuous"]
+
+
+@dataclass(frozen=True)
+class EikonalOptions:
+    """How a mechanism is built; see :meth:`EikonalMechanism.build` for each option."""
+
+    places: Places = "cells"
+    neighbours: int | None = None
+    frame: int | None = None
+    divide_stencil: bool = False
+
+    def __post_init__(self) -> None:
+        if self.places not in ("cells", "continuous"):
+            raise InvalidInput(f"places must be 'cells' or 'continuous'; got {self.places!r}")
+        checked_neighbours(self.directions)
+        frame = self.frame
+        if frame is not None and not (isinstance(frame, int) and frame >= 0):
+            raise InvalidInput(f"frame must be a number of cells >= 0 or None; got {frame!r}")
+
+    @property
+    def directions(self) -> int:
+        """Directions of the stencil."""
+        if self.neighbours is not None:
+            return self.neighbours
+        return 16 if self.places == "cells" else 32
+
+    def solve(
+        self, privacy_map: PrivacyMap, progress: Callable[[int, float], None] | None
+    ) -> tuple[BuiltLaw, float]:
+        """The certified law, and the stencil factor by which the map was divided."""
+        if privacy_map.one_dimensional and self.frame:
+            raise InvalidInput("a map along a line takes no frame; leave frame out")
+        levels, divided = levels_in_use(privacy_map, self.directions, self.divide_stencil)
+        solver = law_on_cells if self.places == "cells" else law_on_places
+        built = solver(
+            levels,
+            privacy_map.sides,
+            neighbours=self.directions,
+            frame=self.frame,
+            progress=progress,
+        )
+        return built, divided
+
+
+def checked_neighbours(neighbours: int) -> int:
+    """8, 16 or 32."""
+    if neighbours not in (8, 16, 32):
+        raise InvalidInput(f"neighbours must be 8, 16 or 32; got {neighbours!r}")
+    return neighbours
+
+
+def levels_in_use(
+    privacy_map: PrivacyMap, neighbours: int, divide_stencil: bool
+) -> tuple[FloatArray, float]:
+    """Levels per metre of the plane, and the stencil factor by which they were divided."""
+    divided = 1.0
+    if divide_stencil:
+        divided = stencil_factor(neighbours, privacy_map.sides, privacy_map.shape)
+    return privacy_map.plane_levels(divided), divided

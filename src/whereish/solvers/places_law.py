@@ -1,0 +1,150 @@
+"""A certified law on continuous places, rounded at random to a centre around them.
+
+A place x between four centres is rounded to one of them with bilinear probabilities, so
+that P(y | x) is bilinear there; the promise is |grad ln P(y | x)| <= eps(x) at every
+place and for every report y.  Three things take of the noise's precision, and each is
+taken no further than it must:
+
+* A bilinear law rises by at most 1 + eps·h over a cell: the prices of the edges are those
+  that :mod:`rounding_norm` leaves.
+* A law ∝ e^{-d} has a tip at its report, from which it falls along both axes at once, by
+  sqrt 2 times the slope of either: sqrt 2 / (1 + eps·h) times what is allowed.  Where that
+  is more than the lowering of the map takes anyway, the tip is cut off: masses go with
+  max(d, `CORE`), the same for all cells within a tenth of a nat.
+* eps varies within a square, and its edges are shared by looser neighbours.  Where the
+  bound of :mod:`bilinear_bound` exceeds, the map in use is lowered, and all is solved again.
+
+The bound itself is evaluated for every report and every square.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.errors import SolverError
+from whereish.solvers.bilinear_bound import corner_levels, square_factors
+from whereish.solvers.eikonal_law import BuiltLaw, Floats, Progress, framed_law
+from whereish.solvers.gradients import largest_gradients
+from whereish.solvers.lowering import edge_factors, worst_edge
+from whereish.solvers.rounding_norm import axis_levels, directed_levels, longest_side
+from whereish.solvers.stencil import edge_integrals
+
+__all__ = ["CORE", "gradient_factors", "law_on_places", "prices_on_places"]
+
+CORE = 0.1
+"""Distance within which a law is flat, where the tip must be cut off."""
+
+_ROUNDS = 40
+_MARGIN = 0.998  # of the room that the largest gradient leaves
+_BLUR = 8  # cells
+# Where paths around both sides of a bump meet, the law rises along both axes at once.  Lowering
+# the map there moves the place; lowering all of it does not.
+_SPIKE = 1.1
+_LOCAL_ROUNDS = 3  # for such spikes; for more,
+_LAST_LOCAL_ROUNDS = 20
+_HARMLESS_TIP = 1.05
+_STEEPEST = 1.1  # times the least level around: beyond, an edge cannot be had at its own price
+
+
+def law_on_places(
+    eps: Floats,
+    cell: tuple[float, float],
+    *,
+    neighbours: int = 32,
+    frame: int | None = None,
+    progress: Progress | None = None,
+) -> BuiltLaw:
+    """A law whose bilinear interpolation keeps |grad ln P(y | x)| <= eps(x) everywhere.
+
+    The parameters are those of :func:`~whereish.solvers.eikonal_law.law_on_cells`.
+    """
+    shape = (eps.shape[0], eps.shape[1])
+    levels = np.minimum(eps, _STEEPEST * _least_around(eps))
+    tip = math.sqrt(2.0) / (1.0 + float(eps.min()) * longest_side(cell, shape))
+    for number in range(1, _ROUNDS + 1):
+        built = framed_law(
+            # Single precision keeps the saved file small; rounding is downwards.
+            _single(axis_levels(levels, cell)),
+            cell,
+            prices_on_places,
+            neighbours=neighbours,
+            frame=frame,
+            progress=progress,
+        )
+        if eps.size == 1:
+            return replace(built, gradient_factor=0.0)
+        if tip > _HARMLESS_TIP and 1 not in shape:
+            built = _without_tip(built)
+        factors = gradient_factors(built, eps, cell)
+        worst = float(np.nanmax(factors))
+        if worst <= 1.0:
+            return replace(built, gradient_factor=worst)
+        if number > (_LOCAL_ROUNDS if worst <= _SPIKE else _LAST_LOCAL_ROUNDS):
+            levels = levels * (_MARGIN / worst)
+        else:
+            levels = levels * _smooth_below(_around_centres(_MARGIN / factors, shape))
+    raise SolverError("lowering the privacy map for continuous places did not settle")
+
+
+def prices_on_places(levels: Floats, cell: tuple[float, float], neighbours: int) -> Floats:
+    """Edge prices from the levels along an axis, each direction at its own."""
+    directed = directed_levels(levels, cell, neighbours)
+    return edge_integrals(directed, cell, neighbours=neighbours)
+
+
+def gradient_factors(built: BuiltLaw, eps: Floats, cell: tuple[float, float]) -> Floats:
+    """Bounds of |grad ln P| / eps on every square between four centres of the map."""
+    law, frame = built.law, built.frame
+    slopes = largest_gradients(law.metric, law.weights, law.sums, cell, core=law.core)
+    # Squares of a framed grid start `frame` cells earlier; only those among secrets count.
+    levels = corner_levels(eps)
+    rows, cols = levels.shape[:2]
+    return square_factors(slopes[frame : frame + rows, frame : frame + cols], levels, cell)
+
+
+def _without_tip(built: BuiltLaw) -> BuiltLaw:
+    """The same weights with masses that are flat within `CORE`."""
+    law = replace(built.law, core=int(CORE / built.law.metric.quantum))
+    sums, sweeps = law.metric.exact_sums(law.weights, law.table, built.secrets)
+    factor, worst = worst_edge(edge_factors(law.metric, sums, built.promised), law.metric)
+    flat = replace(law, sums=sums, sweeps=sweeps, factor=factor, worst=worst)
+    return replace(built, law=flat)
+
+
+def _around_centres(squares: Floats, shape: tuple[int, int]) -> Floats:
+    """The least value of the squares around each centre."""
+    i, j = (min(count - 1, 1) for count in shape)
+    wide = np.pad(squares, ((i, i), (j, j)), constant_values=np.inf)
+    rows, cols = shape
+    blocks = [wide[a : a + rows, b : b + cols] for a in range(i + 1) for b in range(j + 1)]
+    return np.asarray(np.min(blocks, axis=0))
+
+
+def _least_around(eps: Floats) -> Floats:
+    """The least level of each centre and its eight neighbours."""
+    from scipy.ndimage import minimum_filter
+
+    return np.asarray(minimum_filter(eps, size=3, mode="nearest"))
+
+
+def _smooth_below(room: Floats) -> Floats:
+    """A smooth field that is nowhere above min(room, 1).
+
+    Least value within eight cells, then a blur that reaches no farther: an average of
+    values that are all below.  Smooth, because a sharp edge in the map would itself have
+    to be lowered.
+    """
+    from scipy.ndimage import gaussian_filter, minimum_filter
+
+    least = minimum_filter(np.minimum(room, 1.0), size=2 * _BLUR + 1, mode="nearest")
+    return np.asarray(gaussian_filter(least, _BLUR / 2, radius=_BLUR, mode="nearest"))
+
+
+def _single(values: Floats) -> Floats:
+    low: NDArray[np.float32] = values.astype(np.float32)
+    low = np.where(low.astype(np.float64) > values, np.nextafter(low, np.float32(0)), low)
+    return low.astype(np.float64)

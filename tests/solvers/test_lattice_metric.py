@@ -1,0 +1,84 @@
+"""Geodesic distances on lattices of any dimension, and the channels that keep them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from whereish.audit import exact
+from whereish.errors import InvalidInput
+from whereish.mechanisms.exponential import exponential_channel
+from whereish.mechanisms.map_metric import MapGeodesic
+from whereish.mechanisms.optimal import optimal_channel
+from whereish.privacy.privacy_map import PrivacyMap
+from whereish.solvers.lattice_metric import lattice_distances
+
+SHAPE, SIDE = (3, 4, 5), 200.0
+
+
+def tower() -> np.ndarray:
+    """Levels per metre in three dimensions, loose in the middle of the ground floor."""
+    z, y, x = np.indices(SHAPE)
+    return 1e-3 + 4e-3 * np.exp(-((x - 2) ** 2 + (y - 1.5) ** 2 + 2 * z**2) / 3)
+
+
+def test_in_two_dimensions_it_is_the_metric_of_a_map():
+    levels = np.random.default_rng(1).uniform(1e-3, 5e-3, (7, 9))
+    cells = np.arange(levels.size)
+    of_map = MapGeodesic(PrivacyMap(levels, (150.0, 90.0)), 8)
+    np.testing.assert_allclose(
+        lattice_distances(levels, (90.0, 150.0)),
+        of_map.between_cells(cells[:, None], cells[None]),
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.parametrize(("dimensions", "factor"), [(1, 1.0), (2, 1.0824), (3, 1.1281)])
+def test_constant_levels_reach_their_factor_and_not_more(dimensions, factor):
+    shape = (13,) * dimensions
+    corner = lattice_distances(np.full(shape, 0.5), 2.0)[0]
+    straight = np.linalg.norm(np.indices(shape).reshape(dimensions, -1), axis=0)
+    ratio = corner[1:] / straight[1:]
+    assert ratio.min() == pytest.approx(1.0)
+    assert factor - 2e-3 < ratio.max() < factor + 1e-4
+
+
+def test_edges_integrate_the_trilinear_map_exactly():
+    levels = np.random.default_rng(2).uniform(1.0, 1.2, (2, 2, 2))
+    t = np.polynomial.legendre.leggauss(4)
+    s = (t[0] + 1) / 2
+    along = sum(levels[c] * s ** sum(c) * (1 - s) ** (3 - sum(c)) for c in np.ndindex(2, 2, 2))
+    wanted = math.sqrt(3) * float(t[1] @ along) / 2
+    assert lattice_distances(levels, 1.0)[0, 7] == pytest.approx(wanted, rel=1e-13)
+
+
+def test_channels_keep_a_map_in_three_dimensions():
+    levels = tower()
+    distances = lattice_distances(levels, SIDE)
+    centres = SIDE * np.indices(SHAPE).reshape(3, -1).T
+    errors = ((centres[:, None] - centres[None]) ** 2).sum(axis=-1)
+    cells = np.arange(levels.size, dtype=float)[:, None]  # secrets by the number of their cell
+    plain = exponential_channel(cells, None, metric=distances)
+    best = optimal_channel(cells, None, None, metric=distances, loss=errors, gap=1e-2)
+    for channel in (plain, best):
+        assert exact(channel, distances).holds
+    assert exact(best, 0.98 * distances).refuted
+    assert best.loss < 0.8 * float((plain.matrix * errors).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(
+    ("levels", "cell", "words"),
+    [
+        (np.zeros((2, 2, 2)), 1.0, "above zero"),
+        (np.full((2, 2, 2), np.nan), 1.0, "fill holes"),
+        (np.ones((2, 2, 2)), (1.0, 1.0), "each of 3 axes"),
+        (np.ones((2, 2, 2)), 0.0, "side in metres > 0"),
+        (np.ones((17, 17, 17)), 1.0, "at most 4096"),
+        (1.0, 1.0, "at least one cell"),
+    ],
+)
+def test_bad_lattices_are_refused(levels, cell, words):
+    with pytest.raises(InvalidInput, match=words):
+        lattice_distances(levels, cell)
