@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Bars, cpu_seconds
+from benchmarks.measure import DATA, Bars, cpu_seconds
 from whereish.mechanisms.circular import CircularNoise
 from whereish.mechanisms.grid_remap import bayesian_grid_remap, nearest_grid_remap
 from whereish.mechanisms.optimal_circular import OptimalCircular, laplace_within
@@ -21,7 +19,6 @@ from whereish.solvers.radial_loss import Loss
 from whereish.space.plane import Plane
 from whereish.space.raster import Raster
 
-DATA = Path(os.environ.get("WHEREISH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 N = 1_000_000
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import qif
 from tests.instances import CELL, EPSILON, distances, peaked
 
-from benchmarks.measure import Bars, cpu_seconds, in_child
+from benchmarks.measure import PROTOTYPES, Bars, cpu_seconds, in_child
 from whereish.audit.adversary import adversary_error
 from whereish.audit.utility import quality_loss
 from whereish.mechanisms.laplace_channel import laplace_channel
@@ -36,9 +34,6 @@ optimal_channel(*peaked(4, 4), EPSILON)
 def job():
     return dict(gap=optimal_channel(*peaked({shape}), EPSILON, gap={gap}).gap)
 """
-PROTOTYPES = Path(
-    os.environ.get("WHEREISH_PROTOTYPES", Path(__file__).parents[2] / "shared" / "prototypes")
-)
 
 
 def programme(places: np.ndarray, prior: np.ndarray, loss: str = "euclidean") -> ChannelProgramme:

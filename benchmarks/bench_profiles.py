@@ -15,21 +15,19 @@ Run: python -m benchmarks.bench_profiles
 
 from __future__ import annotations
 
-import os
 import time
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.measure import DATA
 from whereish.publish.hierarchy import PlaceLevel
 from whereish.publish.profile_error import distance_error
 from whereish.publish.profiles import NaiveProfiles, PriLocation, ProfileRelease, Profiles
 from whereish.randomness import SeededRandomness
 from whereish.space.box import Box
 
-DATA = Path(os.environ.get("WHEREISH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FILE = DATA / "gowalla_nyc_checkins.parquet"
 CITY, DISTRICT = Box(-74.27, 40.47, -73.69, 40.93), Box(-74.02, 40.70, -73.93, 40.80)
 LEVELS = (("city", CITY, 5), ("district", DISTRICT, 6))

@@ -19,13 +19,12 @@ Run: python -m benchmarks.bench_traces
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 
+from benchmarks.measure import DATA
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.mechanisms.predictive import PredictiveMechanism
 from whereish.mechanisms.trace_budget import FixedRate, FixedUtility
@@ -33,7 +32,6 @@ from whereish.privacy.metric import GreatCircle
 from whereish.randomness import SeededRandomness
 from whereish.units import Epsilon, Length
 
-DATA = Path(os.environ.get("WHEREISH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FILE = DATA / "geolife_beijing_skmob_2users.parquet"
 BAR = 0.5
 TOP_SPEED = 30.0  # m/s, a public bound: 108 km/h

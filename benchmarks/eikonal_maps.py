@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 
+from benchmarks.measure import DATA
 from whereish.privacy.map_sources import tract_values
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.space.box import Box
@@ -14,7 +12,6 @@ from whereish.space.plane import Plane
 from whereish.space.points import FloatArray
 from whereish.space.raster import Raster
 
-DATA = Path(os.environ.get("WHEREISH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SIDE_KM = 100.0
 BUMPS = (
     (45, 55, 14, 16, 1.0),

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+
+_SHARED = Path(__file__).parents[2] / "shared"
+DATA = Path(os.environ.get("WHEREISH_DATA", _SHARED / "data"))
+"""Real data, which is not ours to ship."""
+PROTOTYPES = Path(os.environ.get("WHEREISH_PROTOTYPES", _SHARED / "prototypes"))
+"""The research prototypes that ours is measured against."""
 
 
 def cpu_seconds(job: Callable[[], object], repeats: int = 3) -> float:

@@ -22,6 +22,7 @@ from whereish.mechanisms.map_file import (
     check_kind,
     edge_arrays,
     edge_certificate,
+    kept_factor,
     saved_map,
     saved_metric,
 )
@@ -108,7 +109,4 @@ def recertified(mechanism: EikonalMechanism) -> float:
         factors = gradient_factors(built, asked, mechanism.map.sides)
     else:
         factors = edge_factors(law.metric, sums, built.promised)
-    factor = 0.0 if np.isnan(factors).all() else float(np.nanmax(factors))
-    if factor > 1.0:
-        raise NotPrivate(f"this mechanism keeps only {factor:.6f} times its promise")
-    return factor
+    return kept_factor(factors)

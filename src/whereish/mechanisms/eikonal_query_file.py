@@ -20,6 +20,7 @@ from whereish.mechanisms.map_file import (
     check_kind,
     edge_arrays,
     edge_certificate,
+    kept_factor,
     saved_map,
     saved_metric,
 )
@@ -85,8 +86,4 @@ def recertified(mechanism: EikonalQuery) -> float:
     law = mechanism.law
     if not np.array_equal(query_sums(law.metric, law.distances, law.weights), law.sums):
         raise NotPrivate("the sums of this mechanism are not those of its weights")
-    factors = query_factors(law)
-    factor = 0.0 if np.isnan(factors).all() else float(np.nanmax(factors))
-    if factor > 1.0:
-        raise NotPrivate(f"this mechanism keeps only {factor:.6f} times its promise")
-    return factor
+    return kept_factor(query_factors(law))

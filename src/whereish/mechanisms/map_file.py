@@ -24,10 +24,11 @@ __all__ = [
     "EIKONAL",
     "EIKONAL_QUERY",
     "UnderMap",
-    "check_kind",
     "check_claim",
+    "check_kind",
     "edge_arrays",
     "edge_certificate",
+    "kept_factor",
     "saved_map",
     "saved_metric",
 ]
@@ -104,6 +105,14 @@ def saved_metric(saved: Artefact, promised: NDArray[np.float64]) -> GraphMetric:
             " build the mechanism again on this machine"
         )
     return GraphMetric(weights, unlowered.quantum)
+
+
+def kept_factor(factors: NDArray[np.float64]) -> float:
+    """The largest factor where there is an edge (NaN: none); raises `NotPrivate` above 1."""
+    factor = 0.0 if np.isnan(factors).all() else float(np.nanmax(factors))
+    if factor > 1.0:
+        raise NotPrivate(f"this mechanism keeps only {factor:.6f} times its promise")
+    return factor
 
 
 def check_claim(found: float, claimed: float) -> None:
