@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 # All that developers need, and the little that the demo needs.
 READY := $(VENV)/.ready
 LIGHT := $(VENV)/.light
+# Where GDAL's Parquet driver is built for the system's ogrinfo, which reads what we write.
+OGRINFO ?= $(abspath $(VENV))/ogrinfo
+# Where the jars of a real HDFS are, for the stress.
+HDFS ?= $(abspath $(VENV))/hdfs
 MAKE_VENV = $(PYTHON) -m venv $(VENV) 2>/dev/null || { \
   echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
 
@@ -25,7 +29,8 @@ demo: $(LIGHT)
 
 test: lint
 	@scripts/system-packages.sh
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	@PYTHON=$(abspath $(BIN))/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "the tests of ogrinfo are skipped"
+	WHEREISH_OGRINFO=$(OGRINFO) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -38,8 +43,9 @@ bench: $(READY)
 
 stress: $(READY)
 	@scripts/system-packages.sh
-	$(BIN)/python -m benchmarks.stress_publish
-	$(BIN)/python -m benchmarks.stress_spark
+	@PYTHON=$(abspath $(BIN))/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "ogrinfo is not tried"
+	@PYTHON=$(abspath $(BIN))/python scripts/hdfs-jars.sh $(HDFS) || echo "HDFS is not tried"
+	WHEREISH_OGRINFO=$(OGRINFO) WHEREISH_HDFS=$(HDFS) $(BIN)/python -m benchmarks.stress
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli.reference > docs/cli.md

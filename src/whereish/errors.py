@@ -9,8 +9,9 @@
     ├── NotPrivate                    a certificate failed: the mechanism is withheld
     ├── SolverError                   a solver did not reach an answer worth returning
     ├── BudgetExceeded                a ledger has too little left for this release
-    ├── LedgerUnavailable             a ledger cannot be read or written, so nothing is released
+    ├── LedgerUnavailable             a ledger cannot be read or written
     ├── NotWritten (OSError)          an output could not be written, so nothing was released
+    ├── NotFinished                   an output was released, and what comes after failed
     ├── InsecureRandomness            reproducible noise was about to be published
     └── MissingExtra (ImportError)    an optional dependency is not installed
 
@@ -26,6 +27,7 @@ __all__ = [
     "InvalidInput",
     "LedgerUnavailable",
     "MissingExtra",
+    "NotFinished",
     "NotPrivate",
     "NotWritten",
     "SolverError",
@@ -64,11 +66,15 @@ class BudgetExceeded(WhereishError):
 
 
 class LedgerUnavailable(WhereishError):
-    """A ledger cannot be read or written, so nothing is released."""
+    """A ledger cannot be read or written."""
 
 
 class NotWritten(WhereishError, OSError):
     """An output could not be written, so nothing was released."""
+
+
+class NotFinished(WhereishError):
+    """An output was released, and charged where there is a ledger; what comes after failed."""
 
 
 class InsecureRandomness(WhereishError):

@@ -11,8 +11,15 @@ import pytest
 
 import whereish as wh
 from whereish.engines import hadoop
-from whereish.errors import BudgetExceeded, InvalidInput
-from whereish.publish.kernel import planned
+from whereish.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    LedgerUnavailable,
+    NotFinished,
+    NotWritten,
+)
+from whereish.publish.ledger import Ledger
+from whereish.publish.plan import planned
 
 pytest.importorskip("pyspark")
 PLAN = {"lon": "lon", "lat": "lat", "epsilon": "ln(4)/200 m", "keep": ["i"]}
@@ -134,12 +141,66 @@ def test_what_is_refused(people, tmp_path):
 
 def test_a_hadoop_file_system(people, tmp_path):
     """The way of outputs that are no shared path, on Hadoop's local file system."""
-    ledger = wh.open_ledger(tmp_path / "l.db", cap="1/m")
     address = f"file://{tmp_path}/out"
-    kernel = planned(PLAN)
-    with pytest.raises(InvalidInput, match="ledger"):
-        hadoop.to_address(people, address, kernel, ledger)
-    assert names(tmp_path) == ["l.db"]
-    released = hadoop.to_address(people, address, kernel, None)
+    released = hadoop.to_address(people, address, planned(PLAN))
     assert two_reports(released, released) == 0
-    assert names(tmp_path) == ["l.db", "out"]
+    assert names(tmp_path) == ["out"]
+    with pytest.raises(InvalidInput, match="exists already"):
+        hadoop.to_address(people, address, planned(PLAN))
+
+
+def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypatch):
+    ledger = wh.open_ledger(tmp_path / "l.db", cap="0.5/m")
+    address, kernel = f"file://{tmp_path}/out", planned({**PLAN, "epsilon": "1/km"})
+    job = (people, address, kernel, ledger, "who")
+
+    def gone(*_, **__):
+        raise LedgerUnavailable("the ledger cannot be used")
+
+    # Interrupted before the charge, and given up.
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "charge", gone)
+        with pytest.raises(LedgerUnavailable, match="nothing was released"):
+            hadoop.to_address(*job)
+    with pytest.raises(InvalidInput, match="was interrupted"):
+        hadoop.to_address(*job)
+    assert ledger.statement("0").entries == ()
+    assert hadoop.abandon(session, address, ledger)
+    assert not hadoop.abandon(session, address, ledger)
+    assert not [name for name in names(tmp_path) if "out" in name]
+    # A folder appears while the ledger is charged: neither replaced nor moved into.
+    charge = Ledger.charge
+
+    def slow(self, *arguments, **options):
+        (tmp_path / "out").mkdir()
+        return charge(self, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "charge", slow)
+        with pytest.raises(NotWritten, match="nothing was released, and its charge is pending"):
+            hadoop.to_address(*job)
+    assert names(tmp_path / "out") == []
+    assert [e.state for e in ledger.statement("0").entries] == ["pending"]
+    (tmp_path / "out").rmdir()
+    # Interrupted after the rename, and finished.
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "confirm", gone)
+        with pytest.raises(NotFinished, match="was released and charged"):
+            hadoop.finish(session, address, ledger)
+    assert hadoop.finish(session, address, ledger)
+    assert not hadoop.finish(session, address, ledger)
+    released = session.read.parquet(address)
+    assert released.columns == ["lon", "lat", "i"]
+    assert "guarantee" in json.loads(released.schema["lon"].metadata["whereish"])
+    assert released.count() == ROWS
+    assert [(e.times, e.state) for e in ledger.statement("0").entries] == [(ROWS // 4, "released")]
+    assert sorted(n for n in names(tmp_path) if "out" in n) == ["out"]
+
+
+def test_no_budget_on_a_hadoop_file_system(people, tmp_path):
+    ledger = wh.open_ledger(tmp_path / "l.db", cap="99/km")
+    kernel = planned({**PLAN, "epsilon": "1/km"})
+    with pytest.raises(BudgetExceeded, match="4 of 4"):
+        hadoop.to_address(people, f"file://{tmp_path}/out", kernel, ledger, "who")
+    assert not [name for name in names(tmp_path) if "out" in name]
+    assert ledger.statement("0").entries == ()

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import whereish as wh
 from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.privacy import GreatCircle
-from whereish.publish.kernel import planned
 from whereish.publish.locations import XY
+from whereish.publish.plan import planned
 from whereish.publish.public_sets import H3Cells, Roads
 from whereish.publish.wkb import points_from_wkb, wkb_from_points
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,16 @@ import pytest
 
 import whereish as wh
 from benchmarks import faults
-from whereish.errors import BudgetExceeded, InvalidInput, NotWritten
+from whereish.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    LedgerUnavailable,
+    NotFinished,
+    NotWritten,
+)
+from whereish.publish import staging as staging_module
 from whereish.publish.ledger import Ledger
-from whereish.publish.staging import abandon, staging
+from whereish.publish.staging import Staging, abandon, finish, staging
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +41,7 @@ def fault(*arguments: str):
 
 
 def test_killed_before_every_step(tmp_path):
-    assert fault("steps", str(tmp_path)) >= 8
+    assert fault("steps", str(tmp_path))["steps"] >= 8
 
 
 def test_killed_at_random_moments(tmp_path):
@@ -139,6 +147,17 @@ def test_what_has_left_is_not_refunded(case, monkeypatch):
     assert ledger.statement("p0").spent_per_m == pytest.approx(0.02)
 
 
+def test_giving_up_that_was_interrupted(case, monkeypatch):
+    """The staged bytes are gone, and nobody had been charged: the next run starts anew."""
+    source, output, ledger = case
+    interrupted(case, monkeypatch, "charge")
+    (output.parent / ".out.parquet.whereish" / "staged.parquet").unlink()
+    with pytest.raises(InvalidInput, match="given up; run again"):
+        wh.sanitize(source, output, ledger=ledger, **PLAN)
+    assert not wh.sanitize(source, output, ledger=ledger, **PLAN).resumed
+    assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
+
+
 def test_staged_bytes_that_changed_are_not_released(case, monkeypatch):
     source, output, ledger = case
     interrupted(case, monkeypatch, "charge")
@@ -195,4 +214,162 @@ def test_a_folder_that_cannot_be_written(case, monkeypatch):
     with pytest.raises(NotWritten, match="No space left") as caught:
         wh.sanitize(source, output, lon="lon", lat="lat", epsilon="1/km")
     assert "nothing was released" in str(caught.value)
+    assert not output.exists()
+
+
+# What an error says of how far the release had come
+
+
+def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+def gone(*_, **__):
+    raise LedgerUnavailable("the ledger l.db cannot be used (disk I/O error)")
+
+
+def failing(case, monkeypatch, home: object, name: str, failure) -> Exception:
+    """The error of a job in which one step fails."""
+    source, output, ledger = case
+    with monkeypatch.context() as patch:
+        patch.setattr(home, name, failure)
+        with pytest.raises((NotWritten, NotFinished, LedgerUnavailable)) as caught:
+            wh.sanitize(source, output, ledger=ledger, **PLAN)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def refusing_at(output: Path):
+    original = Path.replace
+
+    def replace(self, target):
+        return full() if Path(target) == output else original(self, target)
+
+    return replace
+
+
+def failing_after(output: Path, function):
+    """The function until the output is there, and a full disk from then on."""
+
+    def wrapped(*arguments, **options):
+        return full() if output.exists() else function(*arguments, **options)
+
+    return wrapped
+
+
+def test_errors_before_the_rename_say_that_nothing_was_released(case, monkeypatch):
+    source, output, ledger = case
+    error = failing(case, monkeypatch, Ledger, "charge", gone)
+    assert isinstance(error, LedgerUnavailable)
+    assert "disk I/O error" in str(error)
+    assert "nothing was released, and a charge that had arrived is not made again" in str(error)
+    assert not output.exists()
+    error = failing(case, monkeypatch, Path, "replace", refusing_at(output))
+    assert isinstance(error, NotWritten)
+    assert "nothing was released, and its charge is pending" in str(error)
+    assert not output.exists()
+    assert [e.state for e in ledger.statement("p0").entries] == ["pending"]
+    assert wh.sanitize(source, output, ledger=ledger, **PLAN).resumed
+    assert [e.state for e in ledger.statement("p0").entries] == ["released"]
+
+
+@pytest.mark.parametrize("step", ["sync", "confirm", "empty"])
+def test_errors_after_the_rename_say_that_it_has_left(case, monkeypatch, step):
+    _, output, ledger = case
+    home, name = {
+        "sync": (os, "fsync"),
+        "confirm": (Ledger, "confirm"),
+        "empty": (Staging, "empty"),
+    }[step]
+    failure = gone if step == "confirm" else failing_after(output, getattr(home, name))
+    error = failing(case, monkeypatch, home, name, failure)
+    assert isinstance(error, NotFinished)
+    assert "out.parquet was released and charged, but" in str(error)
+    assert "nothing was released" not in str(error)
+    drawn = output.read_bytes()
+    assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
+    assert finish(output, ledger)
+    assert not finish(output, ledger)
+    assert output.read_bytes() == drawn
+    assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
+    assert [e.state for e in ledger.statement("p0").entries] == ["released"]
+    assert [p.name for p in output.parent.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_released_output_that_cannot_be_read_again(case, monkeypatch):
+    _, output, ledger = case
+    interrupted(case, monkeypatch, "confirm")
+    error = failing(case, monkeypatch, staging_module, "_digest", full)
+    assert isinstance(error, NotFinished)
+    assert "was released and charged, but it cannot be read again" in str(error)
+    assert finish(output, ledger)
+
+
+def test_without_a_ledger_too(case, monkeypatch):
+    source, output, _ = case
+    plan = {"lon": "lon", "lat": "lat", "epsilon": "1/km"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refusing_at(output))
+        with pytest.raises(NotWritten, match=r"its name \(No space left.*nothing was released$"):
+            wh.sanitize(source, output, **plan)
+    assert not output.exists()
+    monkeypatch.setattr(os, "fsync", failing_after(output, os.fsync))
+    with pytest.raises(NotFinished, match="was released, but its folder cannot be synced"):
+        wh.sanitize(source, output, **plan)
+    assert len(pq.read_table(output)) == 70
+
+
+def test_a_frame_that_cannot_be_charged(case, monkeypatch):
+    source, _, ledger = case
+    monkeypatch.setattr(Ledger, "charge", gone)
+    with pytest.raises(LedgerUnavailable, match="nothing was released, and whether"):
+        wh.sanitize(pq.read_table(source), ledger=ledger, **PLAN)
+
+
+@pytest.mark.parametrize("method", ["charge", "rename"])
+def test_a_resumed_job_replaces_nothing_foreign(case, monkeypatch, method):
+    source, output, ledger = case
+    if method == "charge":
+        interrupted(case, monkeypatch, "charge")
+    else:
+        failing(case, monkeypatch, Path, "replace", refusing_at(output))
+    output.write_text("somebody else's")
+    before = ledger.statement("p0").entries
+    for again in (
+        lambda: wh.sanitize(source, output, ledger=ledger, **PLAN),
+        lambda: finish(output, ledger),
+    ):
+        with pytest.raises(InvalidInput, match="exists already, so nothing is released"):
+            again()
+    assert output.read_text() == "somebody else's"
+    assert ledger.statement("p0").entries == before
+    assert wh.sanitize(source, output, ledger=ledger, overwrite=True, **PLAN).resumed
+    assert len(pq.read_table(output)) == 70
+    assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
+
+
+def test_a_foreign_file_that_appears_during_the_charge(case, monkeypatch):
+    source, output, ledger = case
+    charge = Ledger.charge
+
+    def slow(self, *arguments, **options):
+        done = charge(self, *arguments, **options)
+        output.write_text("somebody else's")
+        return done
+
+    monkeypatch.setattr(Ledger, "charge", slow)
+    with pytest.raises(InvalidInput, match=r"nothing is released.*the charge is pending until"):
+        wh.sanitize(source, output, ledger=ledger, **PLAN)
+    assert output.read_text() == "somebody else's"
+    monkeypatch.undo()
+    assert abandon(output, ledger)
+    assert ledger.statement("p0").spent_per_m == 0
+
+
+def test_a_note_that_cannot_be_read(case, monkeypatch):
+    source, output, ledger = case
+    interrupted(case, monkeypatch, "charge")
+    (output.parent / ".out.parquet.whereish" / "manifest.json").write_text("{")
+    with pytest.raises(InvalidInput, match="cannot be read, so how far it came"):
+        wh.sanitize(source, output, ledger=ledger, **PLAN)
     assert not output.exists()

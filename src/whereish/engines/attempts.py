@@ -26,10 +26,11 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from whereish.errors import InvalidInput, NotWritten
+from whereish.errors import InvalidInput, NotFinished, NotWritten
 from whereish.publish.kernel import BatchSanitizer
 from whereish.publish.ledger import Ledger
 from whereish.publish.staging import staging
@@ -37,7 +38,7 @@ from whereish.publish.subjects import Tally
 from whereish.publish.tables import Writing, write_table
 from whereish.randomness import secure
 
-__all__ = ["Part", "drawn", "materialised", "wanted_columns"]
+__all__ = ["Part", "drawn", "materialised", "read_back", "wanted_columns"]
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,13 @@ def materialised(
     """Run the attempts in a hidden folder, choose, charge, and give the output its name."""
     try:
         with staging(output) as place:
-            if place.unfinished() is not None or output.exists():
-                raise InvalidInput(f"the output {output.name} exists already: choose another name")
+            if place.unfinished() is not None:
+                raise InvalidInput(
+                    f"an earlier job for the output {output.name} was charged, or about to be, and"
+                    " interrupted: finish it with whereish.publish.staging.finish(output, ledger),"
+                    " or give it up with abandon(output, ledger)"
+                )
+            place.refuse_foreign(overwrite=False)
             place.empty()
             attempts = place.folder / f"attempts-{uuid.uuid4().hex}"
             attempts.mkdir()
@@ -121,3 +127,15 @@ def materialised(
         raise NotWritten(
             f"the output {output.name} cannot be written ({error.strerror}); nothing was released"
         ) from None
+
+
+def read_back(output: str, read: Callable[[str], Any]) -> Any:
+    """The frame that reads a released output; its failure does not undo the release."""
+    try:
+        return read(output)
+    except Exception as error:
+        name = output.rstrip("/").rpartition("/")[2]
+        raise NotFinished(
+            f"the output {name} was released, and charged if a ledger was given, but reading it"
+            f" back failed ({type(error).__name__}): read it from its folder"
+        ) from error

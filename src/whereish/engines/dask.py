@@ -7,10 +7,11 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from whereish.engines.attempts import Part, drawn, materialised, wanted_columns
+from whereish.engines.attempts import Part, drawn, materialised, read_back, wanted_columns
 from whereish.errors import InvalidInput, MissingExtra
-from whereish.publish.kernel import BatchSanitizer, Plan, planned
+from whereish.publish.kernel import BatchSanitizer
 from whereish.publish.ledger import Ledger
+from whereish.publish.plan import Plan, planned
 from whereish.publish.tables import BATCH_ROWS, check_columns
 
 __all__ = ["sanitize"]
@@ -26,20 +27,9 @@ def sanitize(
 ) -> Any:
     """Blur the locations of a Dask data frame into a new folder of Parquet files.
 
-    Parameters
-    ----------
-    frame
-        A Dask data frame; it is computed once, now.
-    output
-        A folder that does not exist yet, on a disk that all workers share.
-    ledger, subject
-        As in :func:`whereish.sanitize`.
-    **plan
-        See :class:`~whereish.publish.kernel.Plan`.
-
-    Returns
-    -------
-    A Dask data frame that reads `output`.
+    As :func:`whereish.spark.sanitize`, whose words it takes: the frame is computed once, now;
+    `output` is a folder that does not exist yet, on a disk that all workers share; and the
+    Dask data frame that is returned reads it.
     """
     try:
         import dask
@@ -58,7 +48,7 @@ def sanitize(
         return dask.compute(*attempts)
 
     materialised(output, ledger, attempt_all)
-    return dd.read_parquet(output)
+    return read_back(str(output), dd.read_parquet)
 
 
 def _attempt(

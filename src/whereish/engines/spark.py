@@ -16,10 +16,11 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from whereish.engines.attempts import Part, drawn, materialised, wanted_columns
+from whereish.engines.attempts import Part, drawn, materialised, read_back, wanted_columns
 from whereish.errors import InvalidInput, MissingExtra, WhereishError
-from whereish.publish.kernel import BatchSanitizer, Plan, planned
+from whereish.publish.kernel import BatchSanitizer
 from whereish.publish.ledger import Ledger
+from whereish.publish.plan import Plan, planned
 from whereish.publish.tables import check_columns
 
 __all__ = ["sanitize"]
@@ -49,7 +50,7 @@ def sanitize(
     ledger, subject
         As in :func:`whereish.sanitize`.
     **plan
-        See :class:`~whereish.publish.kernel.Plan`.
+        See :class:`~whereish.publish.plan.Plan`.
 
     Returns
     -------
@@ -66,7 +67,7 @@ def sanitize(
     if _SCHEME.match(address) and not address.startswith("file://"):
         from whereish.engines.hadoop import to_address
 
-        return to_address(frame, address, kernel, ledger)
+        return to_address(frame, address, kernel, ledger, subject)
     path = Path(address.removeprefix("file://")).absolute()
 
     def attempt_all(folder: str) -> list[Part]:
@@ -80,7 +81,7 @@ def sanitize(
         return [Part(row.name, row.rows, _counts(row.counts)) for row in rows]
 
     materialised(path, ledger, attempt_all)
-    return frame.sparkSession.read.parquet(f"file://{path}")
+    return read_back(f"file://{path}", frame.sparkSession.read.parquet)
 
 
 def _attempt(kernel: BatchSanitizer, subject: str | None, folder: str) -> Any:

@@ -2,21 +2,29 @@
 
 A GPX output holds waypoints: the order of a track's points would tell more than each.
 A waypoint's children have fixed names and a fixed order, so only those can be kept.
+
+GDAL reads a number that is none ("48.x5") as its leading digits, or as 0.  So the file is
+parsed once before, as it streams: every point must have a latitude and a longitude that are
+numbers, and so must what is kept and the schema calls a number.  A document type, which
+could declare entities that expand without end, is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 import pyarrow as pa
 
 from whereish.errors import InvalidInput
-from whereish.publish.geo_tables import open_table
-from whereish.publish.tables import Writing
+from whereish.publish import geo_tables
+from whereish.publish.tables import Table, Wanted, Writing
 from whereish.publish.wkb import points_from_wkb
 
 __all__ = ["open_table", "write_table"]
@@ -24,11 +32,79 @@ __all__ = ["open_table", "write_table"]
 CHILDREN = ("ele", "time", "magvar", "geoidheight", "name", "cmt", "desc", "src", "sym", "type")
 """What a waypoint may say besides where it is, in the order of the GPX 1.1 schema."""
 
+_POINTS = ("wpt", "rtept", "trkpt")
+_NUMBERS = ("ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata")
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+
 _HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<gpx version="1.1" creator="whereish" xmlns="http://www.topografix.com/GPX/1/1">\n'
     "<metadata><desc>{}</desc></metadata>\n"
 )
+
+
+@contextlib.contextmanager
+def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
+    """Open one layer of points, if all its numbers are numbers."""
+    _Numbers(path.name, [name for name in wanted.columns if name in _NUMBERS]).check(path)
+    with geo_tables.open_table(path, wanted) as table:
+        yield table
+
+
+class _Numbers:
+    """Counts the points of a GPX file that have text in the place of a number."""
+
+    def __init__(self, name: str, kept: Sequence[str]) -> None:
+        self._name, self._kept = name, kept
+        self._inside: list[str] = []
+        self._text: list[str] | None = None
+        self._wrong = 0
+
+    def check(self, path: Path) -> None:
+        """Read the whole file; an error names the file and counts, and quotes nothing."""
+        parser = expat.ParserCreate()
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = self._characters
+        parser.StartDoctypeDeclHandler = self._doctype
+        with path.open("rb") as file:
+            try:
+                parser.ParseFile(file)
+            except expat.ExpatError:
+                raise InvalidInput(
+                    f"the input {self._name} cannot be read as gpx: is it damaged?"
+                ) from None
+        if self._wrong:
+            raise InvalidInput(
+                f"the input {self._name} must have numbers as lat and lon of each point, and as the"
+                f" heights and the like that are kept; {self._wrong} are none: is it damaged?"
+            )
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(":")[2]
+        if name in _POINTS:
+            self._count(attributes.get("lat", ""))
+            self._count(attributes.get("lon", ""))
+        elif name in self._kept and self._inside and self._inside[-1] in _POINTS:
+            self._text = []
+        self._inside.append(name)
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+    def _end(self, _: str) -> None:
+        self._inside.pop()
+        if self._text is not None:
+            self._count("".join(self._text))
+            self._text = None
+
+    def _count(self, text: str) -> None:
+        self._wrong += _NUMBER.fullmatch(text) is None
+
+    def _doctype(self, *_: object) -> None:
+        raise InvalidInput(
+            f"the input {self._name} has a document type, which GPX has no use for: remove it"
+        )
 
 
 def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:

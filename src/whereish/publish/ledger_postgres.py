@@ -58,8 +58,7 @@ class PostgresDatabase:
         except self._psycopg.Error as error:
             self._forget()
             raise LedgerUnavailable(
-                f"the ledger's database cannot be used ({type(error).__name__}); whether a charge"
-                " had arrived shows when the same job is run again"
+                f"the ledger's database cannot be used ({type(error).__name__})"
             ) from None
 
     def _forget(self) -> None:

@@ -59,7 +59,7 @@ class SqliteDatabase:
                 connection.close()
         except sqlite3.Error as error:
             raise LedgerUnavailable(
-                f"the ledger {self._path.name} cannot be used ({error}); nothing was released"
+                f"the ledger {self._path.name} cannot be used ({error})"
             ) from None
 
 

@@ -18,12 +18,13 @@ from typing import Any, Unpack, overload
 
 import pyarrow as pa
 
-from whereish.errors import InvalidInput, NotWritten
+from whereish.errors import InvalidInput, LedgerUnavailable, NotWritten
 from whereish.privacy.guarantee import Guarantee
 from whereish.publish.frames import opened_frame
-from whereish.publish.kernel import METADATA_KEY, BatchSanitizer, Plan, planned
+from whereish.publish.kernel import METADATA_KEY, BatchSanitizer
 from whereish.publish.ledger import PENDING, Ledger, charges_of
 from whereish.publish.locations import XY, GeometryColumn, Location, LonLat
+from whereish.publish.plan import Plan, planned
 from whereish.publish.public_sets import remap_digest
 from whereish.publish.staging import Staging, staging
 from whereish.publish.subjects import Tally
@@ -131,7 +132,7 @@ def sanitize(
         Called with rows done and rows in all (None where unknown).
     **plan
         Which columns, which privacy level, which mechanism: see
-        :class:`~whereish.publish.kernel.Plan`.
+        :class:`~whereish.publish.plan.Plan`.
 
     Returns
     -------
@@ -180,7 +181,13 @@ def _frame(
         batches.append(kernel(batch, schema, rng))
     released = back(pa.Table.from_batches(batches, schema=schema), statement)
     if tally is not None and ledger is not None:
-        ledger.charge(charges_of(tally.counts))
+        try:
+            ledger.charge(charges_of(tally.counts))
+        except LedgerUnavailable as error:
+            raise LedgerUnavailable(
+                f"{error}; nothing was released, and whether the charge had arrived is in the"
+                " subjects' statements"
+            ) from None
     return released
 
 
@@ -207,17 +214,13 @@ class FileJob:
         request = self._request(first, files)
         try:
             with staging(self.output) as place:
-                rows = _resumed(place, request, ledger)
+                rows = _resumed(place, request, ledger, overwrite=overwrite)
                 if rows is not None:
                     return self._release(first, rows, resumed=True)
-                if self.output.exists() and (not overwrite or self.output.is_dir()):
-                    raise InvalidInput(
-                        f"the output {self.output.name} exists already: remove it or ask to"
-                        " overwrite"
-                    )
+                place.refuse_foreign(overwrite)
                 place.empty()
                 rows, counts = self._stage(files, place)
-                place.commit(request, rows, counts, ledger)
+                place.commit(request, rows, counts, ledger, overwrite=overwrite)
         except OSError as error:
             if isinstance(error, NotWritten):
                 raise
@@ -304,7 +307,7 @@ class _Stream:
                 self.progress(self.rows, self.total)
 
 
-def _resumed(place: Staging, request: str, ledger: Ledger | None) -> int | None:
+def _resumed(place: Staging, request: str, ledger: Ledger | None, *, overwrite: bool) -> int | None:
     """Finish what an earlier run of the same request had staged; its rows, or None."""
     manifest = place.unfinished()
     if manifest is None:
@@ -315,7 +318,7 @@ def _resumed(place: Staging, request: str, ledger: Ledger | None) -> int | None:
             " ledger, to finish it"
         )
     if manifest.request == request:
-        place.finish(manifest, ledger)
+        place.finish(manifest, ledger, overwrite=overwrite)
         return manifest.rows
     if ledger.state(manifest.release) == PENDING:
         raise InvalidInput(

@@ -12,7 +12,8 @@ A job works in a hidden folder beside its output, which it holds a lock on:
 A crash before 2 leaves nothing that anybody has seen, and the next run starts anew.
 After 2 the next run finds the manifest and goes on with the very bytes that were
 staged: no row is perturbed twice, and a charge under a known id is not made twice.
-Until 4 nothing is visible; so what is visible has been charged.
+Until 4 nothing is visible; so what is visible has been charged.  An error says on which
+side of 4 it happened: :class:`~whereish.errors.NotFinished` only after it.
 """
 
 from __future__ import annotations
@@ -28,12 +29,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.errors import (
+    BudgetExceeded,
+    InvalidInput,
+    LedgerUnavailable,
+    NotFinished,
+    NotWritten,
+)
 from whereish.publish.ledger import PENDING, REFUNDED, Ledger, charges_of
 
-__all__ = ["Staging", "abandon", "staging"]
+__all__ = ["Staging", "abandon", "finish", "staging"]
 
 Counts = dict[tuple[str, float], int]
+
+_GO_ON = (
+    "the job is run again, or finished with whereish.publish.staging.finish(output, ledger), or"
+    " given up with abandon(output, ledger)"
+)
+_FINISH = (
+    "run the same job again, or whereish.publish.staging.finish(output, ledger), which draws and"
+    " charges nothing more"
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +147,13 @@ class Staging:
         """The manifest of an earlier run, if it came as far as that."""
         if not self.manifest_path.exists():
             return None
-        return Manifest.from_json(json.loads(self.manifest_path.read_text()))
+        try:
+            return Manifest.from_json(json.loads(self.manifest_path.read_text()))
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InvalidInput(
+                f"the note that an earlier run left in {self.folder.name} cannot be read, so how"
+                " far it came is known only to the ledger: look there, then remove that folder"
+            ) from None
 
     def empty(self) -> None:
         """Remove all that an earlier run left; the manifest first."""
@@ -139,11 +161,20 @@ class Staging:
         for path in self.folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def commit(self, request: str, rows: int, counts: Counts, ledger: Ledger | None) -> None:
+    def commit(
+        self,
+        request: str,
+        rows: int,
+        counts: Counts,
+        ledger: Ledger | None,
+        *,
+        overwrite: bool = False,
+    ) -> None:
         """Steps 1 (its sync) to 5 for an output that is written."""
         _sync_tree(self.folder)
         if ledger is None:
-            self._rename()
+            self.refuse_foreign(overwrite)
+            self._rename("")
             return
         manifest = Manifest(uuid.uuid4().hex, request, _digest(self.staged), rows, counts)
         partial = self.folder / "manifest.part"
@@ -151,40 +182,109 @@ class Staging:
         _sync(partial)
         partial.replace(self.manifest_path)
         _sync(self.folder)
-        self.finish(manifest, ledger)
+        self.finish(manifest, ledger, overwrite=overwrite)
 
-    def finish(self, manifest: Manifest, ledger: Ledger) -> None:
-        """Steps 3 to 5, also for a manifest of an earlier run."""
-        if ledger.state(manifest.release) == REFUNDED:
+    def finish(self, manifest: Manifest, ledger: Ledger, *, overwrite: bool = False) -> None:
+        """Steps 3 to 5, also for a manifest of an earlier run.
+
+        What it raises says how far the release has come: every failure before the rename
+        leaves it unreleased, every failure after it says that it has left.
+        """
+        state = ledger.state(manifest.release)
+        if state == REFUNDED or (state is None and not self.staged.exists()):
             self.empty()
-            raise InvalidInput("an earlier run was given up and refunded; run again to start anew")
+            raise InvalidInput("an earlier run was given up; run again to start anew")
+        there = True
         if self.staged.exists():
-            if _digest(self.staged) != manifest.digest:
-                raise InvalidInput(
-                    "the staged output of an earlier run is damaged; call"
-                    " whereish.publish.staging.abandon on this output, then run again"
-                )
-            try:
-                ledger.charge(charges_of(manifest.counts), release=manifest.release, pending=True)
-            except BudgetExceeded:
-                self.empty()
-                raise
-            self._rename()
-        elif not self.output.exists() or _digest(self.output) != manifest.digest:
+            self._charge(manifest, ledger, overwrite)
+            self._rename(" and charged")
+        else:
+            with self._has_left(" and charged", "it cannot be read again"):
+                there = self.output.exists() and _digest(self.output) == manifest.digest
+        with self._has_left(" and charged", "the ledger has not confirmed it"):
             ledger.confirm(manifest.release)
+        with self._has_left(" and charged", f"the folder {self.folder.name} cannot be cleared"):
             self.empty()
+        if not there:
             raise InvalidInput(
-                "an earlier run had released this output, and it is no longer there; its charge"
-                " stands: run again to make, and charge, a new one"
+                "an earlier run had released this output, or was being given up, and it is not"
+                " there now; its charge stands: run again to make, and charge, a new one"
             )
-        ledger.confirm(manifest.release)
-        self.empty()
 
-    def _rename(self) -> None:
-        if self.beside.exists():
-            self.beside.replace(self.output.with_name(self.output.name + ".whereish.json"))
-        self.staged.replace(self.output)
-        _sync(self.output.parent)
+    def _charge(self, manifest: Manifest, ledger: Ledger, overwrite: bool) -> None:
+        """Step 3, if the staged bytes are whole and their name is free."""
+        if _digest(self.staged) != manifest.digest:
+            raise InvalidInput(
+                "the staged output of an earlier run is damaged; call"
+                " whereish.publish.staging.abandon on this output, then run again"
+            )
+        self.refuse_foreign(overwrite)
+        try:
+            ledger.charge(charges_of(manifest.counts), release=manifest.release, pending=True)
+        except BudgetExceeded:
+            self.empty()
+            raise
+        except LedgerUnavailable as error:
+            raise LedgerUnavailable(
+                f"{error}; nothing was released, and a charge that had arrived is not made again"
+                f" when {_GO_ON}"
+            ) from None
+        try:
+            # Once more, since a charge may wait for long.
+            self.refuse_foreign(overwrite)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error}; the charge is pending until {_GO_ON}") from None
+
+    def refuse_foreign(self, overwrite: bool) -> None:
+        """What stands under the output's name is replaced only if that was asked for."""
+        if self.output.exists() and (not overwrite or self.output.is_dir()):
+            raise InvalidInput(
+                f"the output {self.output.name} exists already, so nothing is released: remove it,"
+                " or ask to overwrite a file"
+            )
+
+    def _rename(self, charged: str) -> None:
+        """Step 4; `charged` is what else is to be said of a release that has left."""
+        try:
+            if self.beside.exists():
+                self.beside.replace(self.output.with_name(self.output.name + ".whereish.json"))
+            self.staged.replace(self.output)
+        except OSError as error:
+            pending = f", and its charge is pending until {_GO_ON}" if charged else ""
+            raise NotWritten(
+                f"the output {self.output.name} cannot be given its name ({_why(error)}); nothing"
+                f" was released{pending}"
+            ) from None
+        with self._has_left(charged, "its folder cannot be synced, so a power cut may undo it"):
+            _sync(self.output.parent)
+
+    @contextlib.contextmanager
+    def _has_left(self, charged: str, trouble: str) -> Iterator[None]:
+        """Whatever fails here fails after the release."""
+        try:
+            yield
+        except (OSError, LedgerUnavailable) as error:
+            mend = f": {_FINISH}" if charged else ""
+            raise NotFinished(
+                f"the output {self.output.name} was released{charged}, but {trouble}"
+                f" ({_why(error)}){mend}"
+            ) from None
+
+
+def finish(output: str | Path, ledger: Ledger) -> bool:
+    """Finish an interrupted release of `output`, whatever job it was of; False if none is.
+
+    Nothing is drawn anew and nobody is charged twice: the staged bytes get their name.
+    """
+    output = Path(output)
+    if not output.with_name(f".{output.name}.whereish").exists():
+        return False
+    with staging(output) as place:
+        manifest = place.unfinished()
+        if manifest is None:
+            return False
+        place.finish(manifest, ledger)
+    return True
 
 
 def abandon(output: str | Path, ledger: Ledger) -> bool:
@@ -204,8 +304,8 @@ def abandon(output: str | Path, ledger: Ledger) -> bool:
             return True
         if not place.staged.exists():
             raise InvalidInput(
-                "this release has left already, so it cannot be refunded: run its job again to"
-                " finish it"
+                "this release has left already, or its bytes were destroyed by giving it up before,"
+                " so it cannot be refunded: run its job again to finish it"
             )
         if place.staged.is_dir():
             shutil.rmtree(place.staged)
@@ -216,6 +316,11 @@ def abandon(output: str | Path, ledger: Ledger) -> bool:
             ledger.refund(manifest.release)
         place.empty()
     return True
+
+
+def _why(error: Exception) -> str:
+    strerror = error.strerror if isinstance(error, OSError) else str(error)
+    return strerror or type(error).__name__
 
 
 def _digest(path: Path) -> str:

@@ -33,19 +33,19 @@ class Tally:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count the rows of one batch."""
-        column = self._names(batch.column(self.subject))
-        levels = self.kernel.charged_levels(batch)
-        table = pa.table(
-            {
-                "who": column,
-                "level": pa.repeat(self._level, len(column)) if levels is None else levels,
-            }
-        )
+        who, level = self.charged(batch)
+        table = pa.table({"who": who, "level": level})
         grouped = table.group_by(["who", "level"]).aggregate([([], "count_all")])
         reports = pc.multiply(grouped.column("count_all"), len(self.kernel.locations))
         names, levels_of = grouped.column("who").to_pylist(), grouped.column("level").to_pylist()
         for who, level, times in zip(names, levels_of, reports.to_pylist(), strict=True):
             self.counts[who, level] = self.counts.get((who, level), 0) + times
+
+    def charged(self, batch: pa.RecordBatch) -> tuple[Any, Any]:
+        """Whom each row is about, and the level that each of its reports is charged."""
+        who = self._names(batch.column(self.subject))
+        levels = self.kernel.charged_levels(batch)
+        return who, pa.repeat(self._level, len(who)) if levels is None else pa.array(levels)
 
     def _names(self, column: Any) -> Any:
         """The subjects as text, one spelling for each."""

@@ -80,7 +80,7 @@ def law_on_places(
         if tip > _HARMLESS_TIP and 1 not in shape:
             built = _without_tip(built)
         factors = gradient_factors(built, eps, cell)
-        worst = float(np.nanmax(factors))
+        worst = float(factors.max())
         if worst <= 1.0:
             return replace(built, gradient_factor=worst)
         if number > (_LOCAL_ROUNDS if worst <= _SPIKE else _LAST_LOCAL_ROUNDS):
@@ -97,13 +97,17 @@ def prices_on_places(levels: Floats, cell: tuple[float, float], neighbours: int)
 
 
 def gradient_factors(built: BuiltLaw, eps: Floats, cell: tuple[float, float]) -> Floats:
-    """Bounds of |grad ln P| / eps on every square between four centres of the map."""
+    """Bounds of |grad ln P| / eps on every square between four centres of the map.
+
+    What cannot be bounded (a law that overflowed) counts as infinite, never as nothing.
+    """
     law, frame = built.law, built.frame
     slopes = largest_gradients(law.metric, law.weights, law.sums, cell, core=law.core)
     # Squares of a framed grid start `frame` cells earlier; only those among secrets count.
     levels = corner_levels(eps)
     rows, cols = levels.shape[:2]
-    return square_factors(slopes[frame : frame + rows, frame : frame + cols], levels, cell)
+    found = square_factors(slopes[frame : frame + rows, frame : frame + cols], levels, cell)
+    return np.where(np.isnan(found), np.inf, found)
 
 
 def _without_tip(built: BuiltLaw) -> BuiltLaw:

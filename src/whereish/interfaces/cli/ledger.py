@@ -59,3 +59,18 @@ def abandon(address: str, output: Path) -> None:
 
     done = give_up(output, open_ledger(address))
     click.echo("given up and refunded" if done else "there is no unfinished job for this output")
+
+
+@command.command("finish")
+@click.argument("address")
+@click.argument("output", type=click.Path(path_type=Path))
+def finish(address: str, output: Path) -> None:
+    """Finish an interrupted job for OUTPUT, with the very reports that it had staged.
+
+    Nothing is drawn anew, and nobody is charged twice.
+    """
+    from whereish.publish.ledger import open_ledger
+    from whereish.publish.staging import finish as go_on
+
+    done = go_on(output, open_ledger(address))
+    click.echo("finished" if done else "there is no unfinished job for this output")

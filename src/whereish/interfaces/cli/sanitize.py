@@ -13,7 +13,7 @@ from whereish.interfaces.cli.parameters import BBOX, EPSILON, describe
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
-    from whereish.publish.kernel import Plan
+    from whereish.publish.plan import Plan
     from whereish.space.box import Box
     from whereish.space.sites import Sites
 

@@ -1,0 +1,43 @@
+"""GDAL's own words about a file: the system's ``ogrinfo``, with a Parquet driver."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+POINT = re.compile(r"POINT \((\S+) (\S+)\)")
+
+
+def ogrinfo(*arguments: str | Path) -> str:
+    """What it prints; the driver is that of ``scripts/ogrinfo-parquet.sh``, where it was run."""
+    folder = os.environ.get("WHEREISH_OGRINFO")
+    # Only for the program: another GDAL, such as pyogrio's, cannot load the driver.
+    drivers = {} if folder is None else {"GDAL_DRIVER_PATH": f"{folder}/drivers"}
+    done = subprocess.run(
+        ["ogrinfo", *arguments],
+        env={**os.environ, **drivers},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ogrinfo_reads_parquet() -> bool:
+    """Whether there is an ogrinfo, and it has the driver."""
+    return shutil.which("ogrinfo") is not None and " Parquet " in ogrinfo("--formats")
+
+
+def layer(said: str) -> tuple[str, int, str]:
+    """Geometry type, row count and coordinate system from ``ogrinfo -al -so``."""
+    kind = re.search(r"^Geometry: (.+)$", said, re.MULTILINE)
+    count = re.search(r"^Feature Count: (\d+)$", said, re.MULTILINE)
+    system = re.search(r'^    ID\["(\w+)",(\w+)\]\]$', said, re.MULTILINE)
+    assert kind is not None, said
+    assert count is not None, said
+    assert system is not None, said
+    return kind[1], int(count[1]), f"{system[1]}:{system[2]}"
