@@ -6,7 +6,7 @@ import pytest
 import whereish as wh
 from instances import EPSILON, peaked
 from whereish.errors import InvalidInput, NotPrivate
-from whereish.mechanisms.artefact import load_artefact
+from whereish.mechanisms.artefact import load_artefact, save_artefact
 from whereish.privacy.guarantee import Basis
 from whereish.solvers.integer_rows import TOTAL
 
@@ -151,6 +151,17 @@ def test_of_matrix_promises_what_its_rows_keep():
     assert np.isinf(leaked[0, 2])
     with pytest.raises(InvalidInput, match="sum to 1"):
         wh.Channel.of_matrix(2 * matrix, sites)
+
+
+def test_a_file_of_another_version_is_refused_in_a_sentence(tmp_path):
+    path = tmp_path / "channel.npz"
+    BUILDERS["exponential"]().save(path)
+    saved = load_artefact(path)
+    for name in saved.arrays:
+        fewer = {key: value for key, value in saved.arrays.items() if key != name}
+        save_artefact(path, saved.kind, fewer, {"guarantee": saved.certificate["guarantee"]})
+        with pytest.raises(InvalidInput, match="build the mechanism again"):
+            wh.Channel.load(path)
 
 
 def test_exponential_is_close_to_its_bound_only_near():

@@ -42,6 +42,16 @@ class Artefact:
     certificate: Mapping[str, Any]
 
 
+class _Entries(dict[str, Any]):
+    """What a file holds, by name; a file of another version may lack some."""
+
+    def __missing__(self, name: str) -> Any:
+        raise InvalidInput(
+            f"the file must have an entry {name!r}, which another version of whereish did not"
+            " write: build the mechanism again"
+        )
+
+
 def save_artefact(
     path: str | Path, kind: str, arrays: Mapping[str, NDArray[Any]], certificate: Mapping[str, Any]
 ) -> None:
@@ -78,7 +88,7 @@ def load_artefact(path: str | Path) -> Artefact:
             f"the numbers in {str(path)!r} do not match their certificate: the file was changed or"
             " damaged; build the mechanism again"
         )
-    return Artefact(kind, arrays, certificate)
+    return Artefact(kind, _Entries(arrays), _Entries(certificate))
 
 
 def _digest(arrays: Mapping[str, NDArray[Any]], said: Mapping[str, Any]) -> str:
