@@ -3,7 +3,8 @@
 A refusal must be one sentence without a true coordinate, and leave no output, no charge
 and no trace on the terminal or in the log.  Damage that leaves a file readable cannot be
 told from other data: such a file is released, whole and charged.  It is counted whether it
-still reads as what it was (the damage met nothing that is read) or as something else.
+still reads as what it was (the damage met nothing that is read) or as something else.  With
+the SHA-256 of the whole file every damage must be refused.
 
 ``python -m benchmarks.damage`` runs 200 of each damage for each kind; part of
 ``make stress``.  The tests run 200 of each damage over all kinds.
@@ -12,6 +13,7 @@ still reads as what it was (the damage met nothing that is read) or as something
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 import re
@@ -236,6 +238,7 @@ def main(each: int = EACH) -> list[str]:
     generator = np.random.default_rng(11)
     counts: Counter[tuple[str, str, str]] = Counter()
     wrong: list[str] = []
+    by_digest = 0
     with tempfile.TemporaryDirectory() as name, overheard() as said:
         folder = Path(name) / "here"
         folder.mkdir()
@@ -256,9 +259,12 @@ def main(each: int = EACH) -> list[str]:
             source = folder / f"in{kind}"
             plan = write(source, 60)
             raw, whole = source.read_bytes(), read(source, plan)
+            known = {**plan, "sha256": hashlib.sha256(raw).hexdigest()}
+            by_digest += not sanitised(source, known, ledger)
             for damage in DAMAGES:
                 for _ in range(each):
                     source.write_bytes(damage(raw, generator))
+                    by_digest += sanitised(source, known, ledger)
                     tried(damage.__name__, source, plan, whole)
         for what, source, plan in misfits(folder):
             tried(what, source, plan, None)
@@ -274,6 +280,7 @@ def main(each: int = EACH) -> list[str]:
         refused = sum(counts[kind, what, "refused"] for kind in KINDS)
         released = sum(counts[kind, what, end] for kind in KINDS for end in ("same", "other"))
         bars.at_most(f"{what}: released, of {refused + released} kinds", released, 0, "")
+    bars.at_most("with the file's SHA-256: damaged released, or whole refused", by_digest, 0, "")
     for line in wrong:
         bars.note("broken", line)
     bars.at_most("broken promises", len(wrong), 0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -376,6 +377,8 @@ def test_200_damaged_files(tmp_path, damage, caplog, capfd):
         raw, plan = whole[kind]
         source = folder / f"in{kind}"
         source.write_bytes(damage(raw, generator))
+        known = {**plan, "sha256": hashlib.sha256(raw).hexdigest()}
+        assert not sanitised(source, known, ledger), "the SHA-256 tells every damage"
         refusals[kind] += not sanitised(source, plan, ledger)
         source.unlink()
     logged = caplog.text + "".join(capfd.readouterr())
@@ -383,6 +386,25 @@ def test_200_damaged_files(tmp_path, damage, caplog, capfd):
     assert refusals[".parquet"] >= 15
     assert refusals[".gpx"] >= 20
     assert refusals[".gpkg"] >= 10 or damage.__name__ != "truncated"
+
+
+def test_the_digest_of_a_whole_file(tmp_path):
+    source, output = tmp_path / "in.csv", tmp_path / "o.csv"
+    plan = write(source, 30)
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    release = wh.sanitize(source, output, epsilon=EPS, sha256=digest.upper(), **plan)
+    assert release.rows == 30
+    wrong = "0" * 64
+    for asked, path, said in (
+        (wrong, source, "not the file of this SHA-256"),
+        (digest[:40], source, "64 hexadecimal digits"),
+        (digest, tmp_path, "digits of one file"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            wh.sanitize(path, tmp_path / "new.csv", epsilon=EPS, sha256=asked, **plan)
+    assert not (tmp_path / "new.csv").exists()
+    with pytest.raises(InvalidInput, match="are for files"):
+        wh.sanitize(people(3), epsilon=EPS, sha256=digest, **plan)
 
 
 def test_whole_files_that_are_not_what_they_must_be(tmp_path, caplog, capfd):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,7 @@ def sanitize(
     ledger: Ledger | None = ...,
     subject: str | None = ...,
     layer: str | None = ...,
+    sha256: str | None = ...,
     overwrite: bool = ...,
     insecure_seed: int | None = ...,
     progress: Progress | None = ...,
@@ -105,6 +107,7 @@ def sanitize(
     ledger: Ledger | None = None,
     subject: str | None = None,
     layer: str | None = None,
+    sha256: str | None = None,
     overwrite: bool = False,
     insecure_seed: int | None = None,
     progress: Progress | None = None,
@@ -126,6 +129,9 @@ def sanitize(
         twice (:mod:`whereish.publish.staging`).
     layer
         The layer of a file that has several.
+    sha256
+        The input file's SHA-256 in hex.  A damaged file that still reads as a table (a CSV
+        cut short, a digit changed) can be told from others by this alone.
     insecure_seed
         For tests only: reproducible noise, which the output says of itself.
     progress
@@ -148,12 +154,12 @@ def sanitize(
         )
     rng = secure(None if insecure_seed is None else SeededRandomness(insecure_seed))
     if not isinstance(source, str | Path):
-        if output is not None:
-            raise InvalidInput("output is for files; a frame comes back as what it was")
+        if output is not None or sha256 is not None:
+            raise InvalidInput("output and sha256 are for files; a frame comes back as it was")
         return _frame(source, plan, ledger, subject, rng)
     if output is None:
         raise InvalidInput("a file needs an output to be written to")
-    job = FileJob(Path(source), Path(output), plan, subject, layer, rng, progress)
+    job = FileJob(Path(source), Path(output), plan, subject, layer, sha256, rng, progress)
     return job.run(ledger, overwrite=overwrite)
 
 
@@ -200,6 +206,7 @@ class FileJob:
     plan: Plan
     subject: str | None
     layer: str | None
+    sha256: str | None
     rng: Randomness
     progress: Progress | None
 
@@ -209,6 +216,8 @@ class FileJob:
             raise InvalidInput(f"the input {self.source.name} is not a file")
         if self.output.exists() and self.output.samefile(self.source):
             raise InvalidInput("the output must be another file than the input")
+        if self.sha256 is not None:
+            self._check_digest(self.sha256)
         files = _files(self.source)
         first = planned(self.plan, geometry=_default_geometry(files[0]))
         request = self._request(first, files)
@@ -229,6 +238,17 @@ class FileJob:
                 f" ({error.strerror or type(error).__name__}); nothing was released"
             ) from None
         return self._release(first, rows, resumed=False)
+
+    def _check_digest(self, wanted: str) -> None:
+        if not re.fullmatch("[0-9a-fA-F]{64}", wanted) or self.source.is_dir():
+            raise InvalidInput("sha256 must be the 64 hexadecimal digits of one file")
+        with self.source.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != wanted.lower():
+            raise InvalidInput(
+                f"the input {self.source.name} is not the file of this SHA-256: was it changed or"
+                " damaged? nothing was released"
+            )
 
     def _release(self, kernel: BatchSanitizer, rows: int, *, resumed: bool) -> Release:
         return Release(self.output, rows, kernel.guarantee, self.rng.reproducible, resumed)

@@ -59,6 +59,7 @@ __all__ = ["command"]
     help="A public table with columns lon and lat: reports move to the closest of its places.",
 )
 @click.option("--layer", help="The layer of a file that has several.")
+@click.option("--sha256", help="Refuse the input unless this is its SHA-256, in hex.")
 @click.option("--ledger", help="Charge this ledger: a path, or postgresql://...")
 @click.option("--subject", help="With --ledger: the column of whom to charge.")
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
@@ -81,6 +82,7 @@ def command(
     bbox: Box | None,
     remap: Path | None,
     layer: str | None,
+    sha256: str | None,
     ledger: str | None,
     subject: str | None,
     overwrite: bool,
@@ -116,6 +118,7 @@ def command(
             ledger=None if ledger is None else open_ledger(ledger),
             subject=subject,
             layer=layer,
+            sha256=sha256,
             overwrite=overwrite,
             insecure_seed=insecure_seed,
             progress=show,
