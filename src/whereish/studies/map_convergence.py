@@ -194,8 +194,8 @@ def law_table(neighbours: int, sizes: Sequence[int] = (17, 33, 65, 129)) -> list
     say(f"{'h':>8} {'to Laplace':>11} {'to its limit':>13} {'order':>6}")
     rows = [law_error(cells, neighbours=neighbours) for cells in sizes]
     observed = orders([row.side for row in rows], [row.to_limit for row in rows])
-    for row, order in zip(rows, [math.nan, *observed], strict=True):
-        say(f"{row.side:8.4f} {row.to_laplace:11.5f} {row.to_limit:13.5f} {order:6.2f}")
+    for row, order in zip(rows, ["", *(f"{order:.2f}" for order in observed)], strict=True):
+        say(f"{row.side:8.4f} {row.to_laplace:11.5f} {row.to_limit:13.5f} {order:>6}")
     say(f"{'0':>8} {stencil_limit(neighbours):11.5f} {0:13.5f}\n")
     return rows
 
@@ -208,9 +208,9 @@ def distance_table(
     say(f"{'h':>8} {'marching':>11} {'order':>6} {'stencil/exact':>20}")
     rows = [distance_error(cells, levels, neighbours=neighbours) for cells in sizes]
     observed = orders([row.side for row in rows], [row.marching for row in rows])
-    for row, order in zip(rows, [math.nan, *observed], strict=True):
+    for row, order in zip(rows, ["", *(f"{order:.2f}" for order in observed)], strict=True):
         span = f"{row.least:.5f} to {row.largest:.5f}"
-        say(f"{row.side:8.4f} {row.marching:11.2e} {order:6.2f} {span:>20}")
+        say(f"{row.side:8.4f} {row.marching:11.2e} {order:>6} {span:>20}")
     say(f"  computed factor of the stencil: {stencil_factor(neighbours, (1.0, 1.0)):.5f}\n")
     return rows
 
