@@ -13,7 +13,7 @@ import pytest
 
 import whereish as wh
 from whereish.engines import dask as engine
-from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.errors import BudgetExceeded, InvalidInput, NotWritten
 from whereish.privacy import GreatCircle
 
 PLAN = {"lon": "lon", "lat": "lat", "epsilon": "ln(4)/200 m", "keep": ["i"]}
@@ -93,17 +93,18 @@ def test_a_task_that_fails_first(tmp_path):
 
     frame = dd.from_pandas(people(), npartitions=3)
     frame = frame.map_partitions(flaky, meta=people().iloc[:0])
-    failures = 0
+    failures = []
     with dask.config.set(scheduler="synchronous"):
         while True:
             try:
                 released = wh.dask.sanitize(frame, tmp_path / "out", **PLAN)
                 break
-            except ConnectionError:
-                failures += 1
+            except InvalidInput as error:
+                failures.append(str(error))
                 assert not (tmp_path / "out").exists()
                 assert [p for p in names(tmp_path) if p.startswith(".")] == []
-        assert failures == 3
+        assert len(failures) == 3
+        assert all("ConnectionError" in failure for failure in failures)
         assert two_reports(released.compute(), released.compute()) == 0
 
 
@@ -130,3 +131,36 @@ def test_what_is_refused(lazy, tmp_path):
     out.mkdir()
     with pytest.raises(InvalidInput, match="exists already"):
         wh.dask.sanitize(lazy, out, **PLAN)
+
+
+def test_what_upstream_tasks_say_is_withheld(lazy, tmp_path):
+    """A parser's message quotes a true coordinate."""
+    text = lazy.assign(lat=lazy.lat.map(lambda _: "48.8512x", meta=("lat", "object")))
+    numbers = text.assign(lat=text.lat.astype(float))
+    with pytest.raises(ValueError, match=r"48\.8512x"):  # the control
+        numbers.compute()
+    with pytest.raises(InvalidInput, match="the Dask job failed \\(ValueError") as caught:
+        wh.dask.sanitize(numbers, tmp_path / "out", **PLAN)
+    assert "48" not in str(caught.value)
+    assert names(tmp_path) == []
+
+
+def test_a_missing_input_is_not_the_outputs_fault(tmp_path):
+    people().to_csv(tmp_path / "in.csv", index=False)
+    frame = dd.read_csv(tmp_path / "in.csv")
+    (tmp_path / "in.csv").unlink()
+    with (
+        dask.config.set(scheduler="synchronous"),
+        pytest.raises(InvalidInput, match="the Dask job failed \\(FileNotFoundError"),
+    ):
+        wh.dask.sanitize(frame, tmp_path / "out", **PLAN)
+
+
+def test_a_full_disk_is_the_outputs_fault(lazy, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("whereish.engines.attempts.write_table", full)
+    with pytest.raises(NotWritten, match=r"No space left on device.*nothing was released"):
+        wh.dask.sanitize(lazy, tmp_path / "out", **PLAN)
+    assert names(tmp_path) == []

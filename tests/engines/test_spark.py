@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import logging
 import sys
 
 import pyarrow.parquet as pq
@@ -11,56 +11,15 @@ import pytest
 
 import whereish as wh
 from whereish.engines import hadoop
-from whereish.errors import (
-    BudgetExceeded,
-    InvalidInput,
-    LedgerUnavailable,
-    NotFinished,
-    NotWritten,
-)
-from whereish.publish.ledger import Ledger
+from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.publish.plan import planned
 
 pytest.importorskip("pyspark")
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+
 PLAN = {"lon": "lon", "lat": "lat", "epsilon": "ln(4)/200 m", "keep": ["i"]}
 ROWS = 400
-
-
-@pytest.fixture(scope="module")
-def session():
-    """Two local cores; a task is tried twice."""
-    if shutil.which("java") is None:
-        pytest.skip("there is no Java: see scripts/system-packages.sh")
-    from pyspark.sql import SparkSession
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.memory": "512m",
-            "spark.log.level": "OFF",
-        }
-        builder = SparkSession.builder.master("local[2,2]")
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        yield session
-        session.stop()
-
-
-@pytest.fixture
-def people(session):
-    return session.range(0, ROWS, 1, 2).selectExpr(
-        "id AS i",
-        "id % 4 AS who",
-        "2.2 + id * 0.0005D AS lon",
-        "CAST(48.85 AS DOUBLE) AS lat",
-        "timestamp'2026-01-01 10:11:12' AS time",
-        "'a note' AS note",
-    )
 
 
 def names(folder) -> list[str]:
@@ -139,68 +98,34 @@ def test_what_is_refused(people, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_hadoop_file_system(people, tmp_path):
-    """The way of outputs that are no shared path, on Hadoop's local file system."""
-    address = f"file://{tmp_path}/out"
-    released = hadoop.to_address(people, address, planned(PLAN))
-    assert two_reports(released, released) == 0
-    assert names(tmp_path) == ["out"]
-    with pytest.raises(InvalidInput, match="exists already"):
-        hadoop.to_address(people, address, planned(PLAN))
+@pytest.mark.parametrize("given", ["'48.8512x'", "concat('48.8512x', repeat('-', id))"])
+@pytest.mark.parametrize("logger", ["SQLQueryContextLogger", "DataFrameQueryContextLogger"])
+def test_no_location_on_the_drivers_terminal(session, tmp_path, capfd, monkeypatch, given, logger):
+    """A cast fails: neither the error nor PySpark's own loggers quote the value."""
+    for handler in PySparkLogger.getLogger(logger).handlers:
+        if type(handler) is logging.StreamHandler:  # which keeps the stream of its birth
+            monkeypatch.setattr(handler, "stream", sys.stderr)
+    bad = session.range(0, 3).selectExpr("id AS i", "2.35D AS lon", f"{given} AS given")
+    if logger.startswith("SQL"):
+        cast = bad.selectExpr("i", "lon", "CAST(given AS DOUBLE) AS lat")
+    else:
+        cast = bad.withColumn("lat", bad.given.cast("double"))
+    with pytest.raises(InvalidInput, match="withheld") as caught:
+        wh.spark.sanitize(cast, tmp_path / "out", **PLAN)
+    with pytest.raises(InvalidInput, match="withheld") as also:
+        hadoop.to_address(cast, f"file://{tmp_path}/out", planned(PLAN))
+    told = capfd.readouterr()
+    assert "48" not in str(caught.value) + str(also.value) + told.out + told.err
+    assert names(tmp_path) == []
+    with pytest.raises(PySparkException, match=r"48\.8512x"):
+        cast.collect()
+    assert "48.8512x" in capfd.readouterr().err  # the control: PySpark is let speak again
 
 
-def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypatch):
-    ledger = wh.open_ledger(tmp_path / "l.db", cap="0.5/m")
-    address, kernel = f"file://{tmp_path}/out", planned({**PLAN, "epsilon": "1/km"})
-    job = (people, address, kernel, ledger, "who")
-
-    def gone(*_, **__):
-        raise LedgerUnavailable("the ledger cannot be used")
-
-    # Interrupted before the charge, and given up.
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "charge", gone)
-        with pytest.raises(LedgerUnavailable, match="nothing was released"):
-            hadoop.to_address(*job)
-    with pytest.raises(InvalidInput, match="was interrupted"):
-        hadoop.to_address(*job)
-    assert ledger.statement("0").entries == ()
-    assert hadoop.abandon(session, address, ledger)
-    assert not hadoop.abandon(session, address, ledger)
-    assert not [name for name in names(tmp_path) if "out" in name]
-    # A folder appears while the ledger is charged: neither replaced nor moved into.
-    charge = Ledger.charge
-
-    def slow(self, *arguments, **options):
-        (tmp_path / "out").mkdir()
-        return charge(self, *arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "charge", slow)
-        with pytest.raises(NotWritten, match="nothing was released, and its charge is pending"):
-            hadoop.to_address(*job)
-    assert names(tmp_path / "out") == []
-    assert [e.state for e in ledger.statement("0").entries] == ["pending"]
-    (tmp_path / "out").rmdir()
-    # Interrupted after the rename, and finished.
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "confirm", gone)
-        with pytest.raises(NotFinished, match="was released and charged"):
-            hadoop.finish(session, address, ledger)
-    assert hadoop.finish(session, address, ledger)
-    assert not hadoop.finish(session, address, ledger)
-    released = session.read.parquet(address)
-    assert released.columns == ["lon", "lat", "i"]
-    assert "guarantee" in json.loads(released.schema["lon"].metadata["whereish"])
-    assert released.count() == ROWS
-    assert [(e.times, e.state) for e in ledger.statement("0").entries] == [(ROWS // 4, "released")]
-    assert sorted(n for n in names(tmp_path) if "out" in n) == ["out"]
-
-
-def test_no_budget_on_a_hadoop_file_system(people, tmp_path):
-    ledger = wh.open_ledger(tmp_path / "l.db", cap="99/km")
-    kernel = planned({**PLAN, "epsilon": "1/km"})
-    with pytest.raises(BudgetExceeded, match="4 of 4"):
-        hadoop.to_address(people, f"file://{tmp_path}/out", kernel, ledger, "who")
-    assert not [name for name in names(tmp_path) if "out" in name]
-    assert ledger.statement("0").entries == ()
+def test_addresses_that_spark_would_read_as_patterns(people, tmp_path):
+    for name in ("a*", "a?", "a[b]", "{a,b}"):
+        with pytest.raises(InvalidInput, match="read as a pattern"):
+            wh.spark.sanitize(people, tmp_path / name, **PLAN)
+        with pytest.raises(InvalidInput, match="read as a pattern"):
+            wh.spark.sanitize(people, f"hdfs://nowhere:1/{name}", **PLAN)
+    assert names(tmp_path) == []

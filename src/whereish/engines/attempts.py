@@ -21,7 +21,9 @@ holds for every mechanism.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -30,7 +32,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from whereish.errors import InvalidInput, NotFinished, NotWritten
+from whereish.errors import InvalidInput, NotFinished, NotWritten, WhereishError
 from whereish.publish.kernel import BatchSanitizer
 from whereish.publish.ledger import Ledger
 from whereish.publish.staging import staging
@@ -38,7 +40,9 @@ from whereish.publish.subjects import Tally
 from whereish.publish.tables import Writing, write_table
 from whereish.randomness import secure
 
-__all__ = ["Part", "drawn", "materialised", "read_back", "wanted_columns"]
+__all__ = ["Part", "drawn", "materialised", "read_back", "wanted_columns", "withheld"]
+
+_OURS = re.compile(r"whereish\.errors\.(\w+): (.+)")
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,13 @@ def drawn(
     except pa.ArrowException:
         # Arrow's message may quote a value.
         raise InvalidInput("a column holds values of an unexpected type") from None
+    except OSError as error:
+        if isinstance(error, WhereishError):
+            raise
+        raise NotWritten(
+            f"a worker cannot write reports ({error.strerror or type(error).__name__}); nothing was"
+            " released"
+        ) from None
     return Part(name, rows, {} if tally is None else tally.counts)
 
 
@@ -122,11 +133,39 @@ def materialised(
                     counts[key] = counts.get(key, 0) + times
             place.commit(uuid.uuid4().hex, sum(part.rows for part in parts), counts, ledger)
     except OSError as error:
-        if isinstance(error, NotWritten) or error.errno is None:
-            raise  # not the disk's: a task of the frame itself failed
+        if isinstance(error, NotWritten):
+            raise
         raise NotWritten(
             f"the output {output.name} cannot be written ({error.strerror}); nothing was released"
         ) from None
+
+
+@contextlib.contextmanager
+def withheld(engine: str) -> Iterator[None]:
+    """Around an engine's work on true locations: only our own sentences come out of it.
+
+    Any other message, of a task, a parser or a cast, may quote a location.
+    """
+    try:
+        yield
+    except WhereishError:
+        raise
+    except Exception as error:
+        raise _told(engine, error) from None
+
+
+def _told(engine: str, error: Exception) -> WhereishError:
+    """Our own sentence from a task that failed elsewhere, if there is one in the message."""
+    from whereish import errors
+
+    found = _OURS.search(str(error))
+    kind = getattr(errors, found[1], None) if found else None
+    if found and isinstance(kind, type) and issubclass(kind, WhereishError):
+        return (NotWritten if kind is NotWritten else InvalidInput)(found[2].strip())
+    return InvalidInput(
+        f"the {engine} job failed ({type(error).__name__}), so nothing is released; its message is"
+        " withheld, since it may quote a location: compute the frame by itself to see it"
+    )
 
 
 def read_back(output: str, read: Callable[[str], Any]) -> Any:

@@ -7,7 +7,14 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from whereish.engines.attempts import Part, drawn, materialised, read_back, wanted_columns
+from whereish.engines.attempts import (
+    Part,
+    drawn,
+    materialised,
+    read_back,
+    wanted_columns,
+    withheld,
+)
 from whereish.errors import InvalidInput, MissingExtra
 from whereish.publish.kernel import BatchSanitizer
 from whereish.publish.ledger import Ledger
@@ -41,11 +48,12 @@ def sanitize(
     check_columns("frame", [str(name) for name in frame.columns], wanted)
 
     def attempt_all(folder: str) -> Any:
-        attempts = [
-            dask.delayed(_attempt, pure=False)(part, kernel, subject, folder, index)
-            for index, part in enumerate(frame[wanted].to_delayed())
-        ]
-        return dask.compute(*attempts)
+        with withheld("Dask"):
+            attempts = [
+                dask.delayed(_attempt, pure=False)(part, kernel, subject, folder, index)
+                for index, part in enumerate(frame[wanted].to_delayed())
+            ]
+            return dask.compute(*attempts)
 
     materialised(output, ledger, attempt_all)
     return read_back(str(output), dd.read_parquet)

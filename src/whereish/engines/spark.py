@@ -8,7 +8,9 @@ draws them.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +18,15 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from whereish.engines.attempts import Part, drawn, materialised, read_back, wanted_columns
-from whereish.errors import InvalidInput, MissingExtra, WhereishError
+from whereish.engines.attempts import (
+    Part,
+    drawn,
+    materialised,
+    read_back,
+    wanted_columns,
+    withheld,
+)
+from whereish.errors import InvalidInput, MissingExtra
 from whereish.publish.kernel import BatchSanitizer
 from whereish.publish.ledger import Ledger
 from whereish.publish.plan import Plan, planned
@@ -26,7 +35,7 @@ from whereish.publish.tables import check_columns
 __all__ = ["sanitize"]
 
 _SCHEME = re.compile(r"(\w[\w+.-]*)://")
-_OURS = re.compile(r"whereish\.errors\.(\w+): (.+)")
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _PARTS = pa.schema({"name": pa.string(), "rows": pa.int64(), "counts": pa.string()})
 
 
@@ -57,7 +66,7 @@ def sanitize(
     A Spark data frame that reads `output`.
     """
     try:
-        from pyspark.errors import PySparkException
+        import pyspark  # noqa: F401
     except ImportError:
         raise MissingExtra("pyspark", "spark") from None
     kernel = planned(plan)
@@ -69,15 +78,14 @@ def sanitize(
 
         return to_address(frame, address, kernel, ledger, subject)
     path = Path(address.removeprefix("file://")).absolute()
+    refuse_patterns(str(path))
 
     def attempt_all(folder: str) -> list[Part]:
         attempts = frame.select(*wanted).mapInArrow(
             _attempt(kernel, subject, folder), "name string, rows bigint, counts string"
         )
-        try:
+        with running():
             rows = attempts.collect()
-        except PySparkException as error:
-            raise told(error) from None
         return [Part(row.name, row.rows, _counts(row.counts)) for row in rows]
 
     materialised(path, ledger, attempt_all)
@@ -104,15 +112,34 @@ def _counts(text: str) -> dict[tuple[str, float], int]:
     return {(who, level): times for who, level, times in json.loads(text)}
 
 
-def told(error: Exception) -> WhereishError:
-    """Our own sentence from a failed task; any other message may quote a location."""
-    from whereish import errors
+@contextlib.contextmanager
+def running() -> Iterator[None]:
+    """Around actions on true locations: neither Spark's errors nor its Python loggers tell them.
 
-    found = _OURS.search(str(error))
-    kind = getattr(errors, found[1], None) if found else None
-    if found and isinstance(kind, type) and issubclass(kind, WhereishError):
-        return InvalidInput(found[2].strip())
-    return InvalidInput(
-        f"the Spark job failed ({type(error).__name__}); its message is withheld, since it may"
-        " quote a location: see the executors' logs"
-    )
+    PySpark writes the message of a failed query to the driver's terminal, whatever Spark's
+    log level is.
+    """
+    from pyspark.logger import PySparkLogger
+
+    def silent(_: logging.LogRecord) -> bool:
+        return False
+
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addFilter(silent)
+    try:
+        with withheld("Spark"):
+            yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(silent)
+
+
+def refuse_patterns(address: str) -> None:
+    """Spark reads these characters as a pattern, so it could not read the output back."""
+    found = [character for character in "*?[]{}\\" if character in address]
+    if found:
+        raise InvalidInput(
+            f"the output of a Spark job must have no {' or '.join(found)} in its address, which"
+            " Spark would read as a pattern: choose another name"
+        )
