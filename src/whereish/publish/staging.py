@@ -40,7 +40,7 @@ from whereish.errors import (
     NotFinished,
     NotWritten,
 )
-from whereish.publish.ledger import PENDING, Ledger, charges_of
+from whereish.publish.ledger import PENDING, RELEASED, Ledger, charges_of
 
 __all__ = ["Staging", "abandon", "finish", "staging"]
 
@@ -240,6 +240,12 @@ class Staging:
         else:
             with self._has_left(" and charged", "it cannot be read again"):
                 there = self.output.exists() and _digest(self.output) == manifest.digest
+            if not there and ledger.state(manifest.release) not in (PENDING, RELEASED):
+                self.empty()
+                raise InvalidInput(
+                    "the staged output of an earlier run is gone, and nobody was charged for it;"
+                    " run again to start anew"
+                )
             self._follow(" and charged")
         with self._has_left(" and charged", "the ledger has not confirmed it"):
             ledger.confirm(manifest.release)
