@@ -182,6 +182,19 @@ def given_up_and_killed(bars: Bars, spark: Any, address: str, folder: Path, end:
     bars.at_most(title, int(wrong), 0, "")
 
 
+def open_parents(bars: Bars, spark: Any, address: str, folder: Path) -> None:
+    """Parents that the job makes are as open as the file system's defaults say."""
+    job(spark, f"{address}/new/deep/out", wh.open_ledger(folder / "open.db", cap="1/m"))
+    java = spark._jvm.org.apache.hadoop.fs.Path
+    files = java(address).getFileSystem(spark._jsc.hadoopConfiguration())
+    files.mkdirs(java(f"{address}/plain"))
+    modes = [
+        str(files.getFileStatus(java(f"{address}/{name}")).getPermission())
+        for name in ("plain", "new", "new/deep")
+    ]
+    bars.at_most("parents made private", sum(mode != modes[0] for mode in modes), 0, "")
+
+
 def main() -> list[str]:
     bars = Bars("Spark outputs on a real HDFS")
     if hdfs.jars() is None:
@@ -192,6 +205,7 @@ def main() -> list[str]:
         (Path(name) / "hdfs").mkdir()
         with hdfs.server(Path(name) / "hdfs") as address:
             spark = session()
+            open_parents(bars, spark, address, Path(name))
             for step in KILLED:
                 judged(bars, spark, address, Path(name), step)
             for step in ("charge", "rename", "confirm"):
