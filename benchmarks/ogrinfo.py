@@ -31,8 +31,10 @@ def ogrinfo_lacks() -> str | None:
 
 def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     folder = os.environ.get("WHEREISH_OGRINFO")
-    # Only for the program: another GDAL, such as pyogrio's, cannot load the driver.
-    drivers = {} if folder is None else {"GDAL_DRIVER_PATH": f"{folder}/drivers"}
+    # Only for the program: another GDAL, such as pyogrio's, cannot load the driver.  Only where
+    # it was built: the path hides the drivers that the program has by itself.
+    built = folder is not None and Path(folder, "drivers", "ogr_Parquet.so").exists()
+    drivers = {"GDAL_DRIVER_PATH": f"{folder}/drivers"} if built else {}
     return subprocess.run(
         ["ogrinfo", *arguments],
         env={**os.environ, **drivers},
