@@ -30,7 +30,7 @@ demo: $(LIGHT)
 test: lint
 	@scripts/system-packages.sh
 	@PYTHON=$(abspath $(BIN))/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "the tests of ogrinfo are skipped"
-	WHEREISH_OGRINFO=$(OGRINFO) $(BIN)/python -m pytest -rs -n 2 --dist worksteal
+	WHEREISH_OGRINFO=$(OGRINFO) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .
