@@ -27,6 +27,7 @@ from whereish.mechanisms.map_file import (
     edge_arrays,
     edge_certificate,
     kept_factor,
+    number,
     saved_map,
     saved_metric,
     whole,
@@ -91,14 +92,12 @@ def from_artefact(saved: Artefact) -> EikonalMechanism:
     sums = np.zeros(metric.cells, np.uint64)
     sums[inner_cells(privacy_map.shape, frame)] = counts(saved, "sums", (privacy_map.values.size,))
     check_cells(saved, "worst_cells", metric.cells)
-    # Factor and worst cells are those of the numbers, whatever the file says.
-    factor, worst = worst_edge(edge_factors(metric, sums, promised), metric)
     law = CertifiedLaw(
         metric,
         weights,
         sums,
-        factor,
-        worst,
+        number(saved, "factor"),
+        (0, 0),
         whole(saved, "rounds"),
         whole(saved, "products"),
         int((weights == 0).sum()),
@@ -108,11 +107,14 @@ def from_artefact(saved: Artefact) -> EikonalMechanism:
     built = BuiltLaw(law, used, frame, promised)
     mechanism = EikonalMechanism(privacy_map, built, places, neighbours, divided)
     found = recertified(mechanism)
-    if places == "continuous":
-        mechanism = replace(mechanism, built=replace(built, gradient_factor=found))
-    elif saved.certificate["gradient_factor"] is not None:
+    # Factor and worst cells are those of the numbers, whatever the file says.
+    factor, worst = worst_edge(edge_factors(metric, sums, promised), metric)
+    gradient = found if places == "continuous" else None
+    built = replace(built, law=replace(law, factor=factor, worst=worst), gradient_factor=gradient)
+    mechanism = replace(mechanism, built=built)
+    if gradient is None and saved.certificate["gradient_factor"] is not None:
         raise InvalidInput("a file of a mechanism on cells must not claim a gradient")
-    check_claims(saved, mechanism, found, "gradient_factor" if places == "continuous" else "factor")
+    check_claims(saved, mechanism, found, "factor" if gradient is None else "gradient_factor")
     return mechanism
 
 
