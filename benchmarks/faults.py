@@ -174,7 +174,7 @@ def kills(folder: Path, count: int, seed: int) -> dict[str, int]:
 
 
 def kill_at_every_step(folder: Path) -> int:
-    """Kill -9 before the n-th sync, rename, charge or confirmation, for every n."""
+    """Kill -9 before the n-th sync, link, rename, charge or confirmation, for every n."""
     source, ledger = folder / "in.parquet", folder / "ledger.db"
     write_people(source)
     wh.open_ledger(ledger, cap="1000/m")
@@ -214,6 +214,7 @@ def _dying_job(step: int, source: Path, output: Path, ledger: Path) -> None:
         return wrapped
 
     staging.os.fsync = dying(os.fsync)
+    staging.os.link = dying(os.link)
     Path.replace = dying(Path.replace)
     Path.unlink = dying(Path.unlink)
     Ledger.charge, Ledger.confirm = dying(Ledger.charge), dying(Ledger.confirm)

@@ -70,6 +70,15 @@ def test_squared_loss_and_other_metrics():
     assert nats.loss == pytest.approx(plain.loss, rel=3e-6)
 
 
+def test_a_sum_of_matrices_is_a_matrix():
+    apart = 1e-3 * distances(GRID)
+    other = 2.0 * (1 - np.eye(len(GRID)))
+    both = wh.Finite(apart) + wh.Finite(other)
+    summed = wh.exponential_channel(GRID, None, metric=both)
+    whole = wh.exponential_channel(GRID, None, metric=apart + other)
+    np.testing.assert_array_equal(summed.weights, whole.weights)
+
+
 def test_degrees_on_the_globe():
     sites = wh.Points(np.c_[np.linspace(2.30, 2.36, 6), np.linspace(48.84, 48.88, 6)], wh.Sphere())
     channel = wh.optimal_channel(sites, None, EPSILON)

@@ -181,3 +181,18 @@ def test_dilation_is_the_function_of_a_shrunk_distance():
 def test_what_is_no_distinguishability_function_says_why(make, message):
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+def test_dilating_short_pieces_far_out_never_fails():
+    random = np.random.default_rng(4)
+    for _ in range(3000):
+        starts = np.r_[0.0, np.sort(random.uniform(0, 5000, 4))]
+        starts[2] = starts[1] * (1 + random.choice([1e-13, 1e-9, 1e-3]))
+        if (np.diff(starts) <= 0).any():
+            continue
+        slopes = random.uniform(0, 1e-3, 5)
+        levels = np.r_[0.0, np.cumsum(slopes[:-1] * np.diff(starts))]
+        whole = Distinguishability(tuple(starts), tuple(levels), tuple(slopes))
+        factor = random.uniform(1.0, 2.0)
+        d = random.uniform(0, 8000, 20)
+        assert (whole.dilated(factor)(d * factor) <= whole(d) * (1 + 1e-12)).all()

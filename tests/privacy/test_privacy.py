@@ -169,3 +169,9 @@ def test_guarantees_compose():
     assert Guarantee.from_json(both.to_json()) == both
     with pytest.raises(InvalidInput):
         one.repeated(0)
+
+
+def test_errors_of_computed_distances_add_up():
+    both = 2.0 * Geodesic() + 3.0 * GreatCircle() + Geodesic()
+    assert both.absolute_error == pytest.approx(3 * Geodesic().absolute_error)
+    assert TupleSum(Geodesic(), 4).absolute_error == pytest.approx(4 * 5e-8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import multiprocessing
 import os
@@ -22,8 +24,9 @@ from whereish.errors import (
     NotWritten,
 )
 from whereish.publish import staging as staging_module
-from whereish.publish.ledger import Ledger
+from whereish.publish.ledger import Charge, Ledger
 from whereish.publish.staging import Staging, abandon, finish, staging
+from whereish.publish.subjects import Tally
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,17 +71,17 @@ def case(tmp_path):
 PLAN = {"lon": "lon", "lat": "lat", "epsilon": "1/km", "subject": "who"}
 
 
-def interrupted(case, monkeypatch, method: str) -> None:
-    """Run until the ledger's `method` is called, and break there."""
+def interrupted(case, monkeypatch, method: str, home: object = Ledger, **options) -> None:
+    """Run until `method` (of the ledger, unless said) is called, and break there."""
     source, output, ledger = case
 
     def break_here(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, method, break_here)
+        patch.setattr(home, method, break_here)
         with pytest.raises(KeyboardInterrupt):
-            wh.sanitize(source, output, ledger=ledger, **PLAN)
+            wh.sanitize(source, output, ledger=ledger, **(PLAN | options))
 
 
 def test_a_resumed_job_neither_charges_nor_draws_again(case, monkeypatch):
@@ -107,10 +110,7 @@ def test_staged_bytes_are_the_ones_released(case, monkeypatch):
 
 def test_an_unfinished_job_is_not_taken_for_another(case, monkeypatch):
     source, output, ledger = case
-    monkeypatch.setattr(Path, "replace", breaking_at_output(output))
-    with pytest.raises(KeyboardInterrupt):
-        wh.sanitize(source, output, ledger=ledger, **PLAN)
-    monkeypatch.undo()
+    interrupted(case, monkeypatch, "_named", staging_module)
     assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
     with pytest.raises(InvalidInput, match="abandon"):
         wh.sanitize(source, output, ledger=ledger, **(PLAN | {"epsilon": "2/km"}))
@@ -121,17 +121,6 @@ def test_an_unfinished_job_is_not_taken_for_another(case, monkeypatch):
     assert ledger.statement("p0").spent_per_m == 0
     assert [p.name for p in output.parent.iterdir() if p.name.startswith(".")] == []
     assert not wh.sanitize(source, output, ledger=ledger, **PLAN).resumed
-
-
-def breaking_at_output(output: Path):
-    original = Path.replace
-
-    def replace(self, target):
-        if Path(target) == output:
-            raise KeyboardInterrupt
-        return original(self, target)
-
-    return replace
 
 
 def test_what_has_left_is_not_refunded(case, monkeypatch):
@@ -147,15 +136,82 @@ def test_what_has_left_is_not_refunded(case, monkeypatch):
     assert ledger.statement("p0").spent_per_m == pytest.approx(0.02)
 
 
-def test_giving_up_that_was_interrupted(case, monkeypatch):
-    """The staged bytes are gone, and nobody had been charged: the next run starts anew."""
+def test_staged_bytes_that_are_gone(case, monkeypatch):
+    """Nobody had been charged: the next run starts anew."""
     source, output, ledger = case
     interrupted(case, monkeypatch, "charge")
     (output.parent / ".out.parquet.whereish" / "staged.parquet").unlink()
-    with pytest.raises(InvalidInput, match="given up; run again"):
+    with pytest.raises(InvalidInput, match="nobody was charged for it; run again"):
         wh.sanitize(source, output, ledger=ledger, **PLAN)
     assert not wh.sanitize(source, output, ledger=ledger, **PLAN).resumed
     assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("method", ["state", "refund"])
+@pytest.mark.parametrize("then", ["abandon", "finish", "sanitize"])
+def test_giving_up_that_was_interrupted(case, monkeypatch, method, then):
+    """The bytes are destroyed, the charge pending: whoever comes next refunds it."""
+    source, output, ledger = case
+    interrupted(case, monkeypatch, "_named", staging_module)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, method, gone)
+        with pytest.raises(LedgerUnavailable, match="is destroyed and was never released"):
+            abandon(output, ledger)
+    assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
+    if then == "abandon":
+        assert abandon(output, ledger)
+    else:
+        again = {
+            "finish": lambda: finish(output, ledger),
+            "sanitize": lambda: wh.sanitize(source, output, ledger=ledger, **PLAN),
+        }[then]
+        with pytest.raises(InvalidInput, match="given up; run again"):
+            again()
+    assert ledger.statement("p0").spent_per_m == 0
+    assert not output.exists()
+    assert not abandon(output, ledger)
+
+
+@pytest.mark.parametrize("step", ["charge", "_named", "confirm"])
+def test_another_ledger_changes_nothing(case, tmp_path, monkeypatch, step):
+    source, output, ledger = case
+    home = staging_module if step == "_named" else Ledger
+    interrupted(case, monkeypatch, step, home)
+    other = wh.open_ledger(tmp_path / "other.db", cap="1/m")
+    hidden = output.parent / ".out.parquet.whereish"
+    before = sorted(path.name for path in hidden.iterdir()), ledger.statement("p0").entries
+    for again in (
+        lambda: wh.sanitize(source, output, ledger=other, **PLAN),
+        lambda: wh.sanitize(source, output, ledger=other, **(PLAN | {"epsilon": "2/km"})),
+        lambda: finish(output, other),
+        lambda: abandon(output, other),
+    ):
+        with pytest.raises(InvalidInput, match="charged to another ledger"):
+            again()
+    assert other.statement("p0").entries == ()
+    after = sorted(path.name for path in hidden.iterdir()), ledger.statement("p0").entries
+    assert after == before
+    assert finish(output, ledger)
+    assert [e.state for e in ledger.statement("p0").entries] == ["released"]
+
+
+def test_a_pending_charge_that_fits_no_longer_is_taken_back(tmp_path, monkeypatch):
+    """Another release filled the window in between: nothing may stay pending for ever."""
+    faults.write_people(tmp_path / "in.parquet", 70)
+    now = [0.0]
+    ledger = wh.open_ledger(
+        tmp_path / "ledger.db", cap="0.015/m", window_s=100.0, clock=lambda: now[0]
+    )
+    case = tmp_path / "in.parquet", tmp_path / "out.parquet", ledger
+    interrupted(case, monkeypatch, "_named", staging_module)
+    now[0] = 150.0
+    ledger.charge([Charge("p0", wh.Epsilon.of("10/km"))])
+    with pytest.raises(BudgetExceeded):
+        wh.sanitize(case[0], case[1], ledger=ledger, **PLAN)
+    assert sorted(e.state for e in ledger.statement("p1").entries) == ["refunded", "refunded"]
+    assert ledger.statement("p1").spent_per_m == 0
+    assert not case[1].exists()
+    assert not finish(case[1], ledger)
 
 
 def test_staged_bytes_that_changed_are_not_released(case, monkeypatch):
@@ -239,15 +295,6 @@ def failing(case, monkeypatch, home: object, name: str, failure) -> Exception:
     return caught.value
 
 
-def refusing_at(output: Path):
-    original = Path.replace
-
-    def replace(self, target):
-        return full() if Path(target) == output else original(self, target)
-
-    return replace
-
-
 def failing_after(output: Path, function):
     """The function until the output is there, and a full disk from then on."""
 
@@ -264,7 +311,7 @@ def test_errors_before_the_rename_say_that_nothing_was_released(case, monkeypatc
     assert "disk I/O error" in str(error)
     assert "nothing was released, and a charge that had arrived is not made again" in str(error)
     assert not output.exists()
-    error = failing(case, monkeypatch, Path, "replace", refusing_at(output))
+    error = failing(case, monkeypatch, staging_module, "_named", full)
     assert isinstance(error, NotWritten)
     assert "nothing was released, and its charge is pending" in str(error)
     assert not output.exists()
@@ -309,7 +356,7 @@ def test_without_a_ledger_too(case, monkeypatch):
     source, output, _ = case
     plan = {"lon": "lon", "lat": "lat", "epsilon": "1/km"}
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", refusing_at(output))
+        patch.setattr(staging_module, "_named", full)
         with pytest.raises(NotWritten, match=r"its name \(No space left.*nothing was released$"):
             wh.sanitize(source, output, **plan)
     assert not output.exists()
@@ -332,7 +379,7 @@ def test_a_resumed_job_replaces_nothing_foreign(case, monkeypatch, method):
     if method == "charge":
         interrupted(case, monkeypatch, "charge")
     else:
-        failing(case, monkeypatch, Path, "replace", refusing_at(output))
+        failing(case, monkeypatch, staging_module, "_named", full)
     output.write_text("somebody else's")
     before = ledger.statement("p0").entries
     for again in (
@@ -373,3 +420,135 @@ def test_a_note_that_cannot_be_read(case, monkeypatch):
     with pytest.raises(InvalidInput, match="cannot be read, so how far it came"):
         wh.sanitize(source, output, ledger=ledger, **PLAN)
     assert not output.exists()
+
+
+def test_a_foreign_file_that_appears_at_the_last_moment(case, monkeypatch):
+    _, output, ledger = case
+    link = os.link
+
+    def late(*arguments):
+        output.write_text("somebody else's")
+        link(*arguments)
+
+    error = failing(case, monkeypatch, os, "link", late)
+    assert isinstance(error, NotWritten)
+    assert "File exists" in str(error)
+    assert output.read_text() == "somebody else's"
+    assert abandon(output, ledger)
+    assert ledger.statement("p0").spent_per_m == 0
+
+
+def test_file_systems_without_hard_links(case, monkeypatch):
+    source, output, ledger = case
+
+    def none(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    wh.sanitize(source, output, ledger=ledger, **PLAN)
+    assert len(pq.read_table(output)) == 70
+    assert [p.name for p in output.parent.iterdir() if p.name.startswith(".")] == []
+
+
+def test_names_that_are_taken_by_something_else(case):
+    source, output, ledger = case
+    output.symlink_to(output.with_name("nowhere"))
+    with pytest.raises(InvalidInput, match=r"out.parquet exists already"):
+        wh.sanitize(source, output, ledger=ledger, **PLAN)
+    assert output.is_symlink()
+    output.unlink()
+    statement = output.with_name("out.csv.whereish.json")
+    statement.write_text("somebody else's")
+    with pytest.raises(InvalidInput, match=r"out.csv.whereish.json exists already"):
+        wh.sanitize(source, output.with_suffix(".csv"), ledger=ledger, **PLAN)
+    assert statement.read_text() == "somebody else's"
+    assert ledger.statement("p0").entries == ()
+
+
+def test_a_hidden_folder_that_is_not_ours(case, tmp_path):
+    source, output, ledger = case
+    hidden = output.with_name(".out.parquet.whereish")
+    precious = tmp_path / "precious"
+    precious.mkdir(mode=0o700)
+    (precious / "file").touch()
+    hidden.symlink_to(precious)
+    for again in (
+        lambda: wh.sanitize(source, output, ledger=ledger, **PLAN),
+        lambda: abandon(output, ledger),
+    ):
+        with pytest.raises(InvalidInput, match="cannot be made or opened"):
+            again()
+    assert (precious / "file").exists()
+    hidden.unlink()
+    hidden.mkdir()
+    hidden.chmod(0o777)
+    with pytest.raises(InvalidInput, match="closed to others"):
+        wh.sanitize(source, output, ledger=ledger, **PLAN)
+    assert ledger.statement("p0").entries == ()
+
+
+@pytest.mark.parametrize("step", ["_named", "confirm"])
+def test_no_output_stands_beside_the_statement_of_another(case, monkeypatch, step):
+    """A weaker release is replaced by a stronger one, and that is interrupted."""
+    source, output, ledger = case
+    case = source, output.with_suffix(".csv"), ledger
+    output = case[1]
+    statement = output.with_name("out.csv.whereish.json")
+    wh.sanitize(source, output, ledger=ledger, **(PLAN | {"epsilon": "20/km"}))
+    weak = output.read_bytes(), statement.read_text()
+    home = staging_module if step == "_named" else Ledger
+    interrupted(case, monkeypatch, step, home, overwrite=True)
+    if step == "_named":
+        assert output.read_bytes() == weak[0]
+        assert not statement.exists()
+        assert abandon(output, ledger)
+        assert output.read_bytes() == weak[0]
+        assert not statement.exists()
+    else:
+        assert output.read_bytes() != weak[0]
+        assert finish(output, ledger)
+        assert json.loads(statement.read_text())["rows"] == 70
+        assert statement.read_text() != weak[1]
+
+
+def test_a_statement_that_did_not_follow(case, monkeypatch):
+    source, output, ledger = case
+    case = source, output.with_suffix(".csv"), ledger
+    replace = Path.replace
+
+    def halting(self, target):
+        if self.name == "statement.json":
+            raise OSError(errno.EIO, "Input/output error")
+        return replace(self, target)
+
+    error = failing(case, monkeypatch, Path, "replace", halting)
+    assert isinstance(error, NotFinished)
+    assert "its statement out.csv.whereish.json is not there" in str(error)
+    assert case[1].exists()
+    assert finish(case[1], ledger)
+    assert (case[1].with_name("out.csv.whereish.json")).exists()
+
+
+def test_an_overwriting_job_is_finished_as_it_was_asked(case, monkeypatch):
+    _, output, ledger = case
+    output.write_text("to be replaced")
+    interrupted(case, monkeypatch, "charge", overwrite=True)
+    assert finish(output, ledger)
+    assert len(pq.read_table(output)) == 70
+
+
+def test_an_input_that_changes_while_it_is_read(case, monkeypatch):
+    source, output, ledger = case
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    add = Tally.add
+
+    def changing(self, batch):
+        add(self, batch)
+        with source.open("ab") as file:
+            file.write(b" ")
+
+    monkeypatch.setattr(Tally, "add", changing)
+    with pytest.raises(InvalidInput, match="not the file of this SHA-256"):
+        wh.sanitize(source, output, ledger=ledger, sha256=digest, **PLAN)
+    assert not output.exists()
+    assert ledger.statement("p0").entries == ()

@@ -7,6 +7,7 @@ from scipy.spatial import cKDTree
 from tests.solvers.test_cell_mass import laplace_density, laplace_survival
 
 from whereish.mechanisms.laplace_channel import clamped_masses_of
+from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.solvers.voronoi import voronoi_masses
 from whereish.space.raster import Raster
 
@@ -93,3 +94,19 @@ def test_a_far_cell_keeps_its_relative_accuracy():
     share = masses(sites, [[0.0, 0.0]])[0, 4]
     direct = dblquad(laplace_density, 39.5, 40.5, 2.5, 3.5, epsabs=0, epsrel=1e-10)[0]
     assert share == pytest.approx(direct, rel=1e-6)
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-9, 1e-6])
+def test_sites_that_nearly_coincide_are_one_place(gap):
+    sites = [[0, 0], [gap, 0], [100, 0], [0, 100]]
+    together = masses([sites[0], *sites[2:]], [[1.0, 2.0]], 100.0)[0]
+    shares = masses(sites, [[1.0, 2.0]], 100.0)[0]
+    np.testing.assert_allclose(shares, [together[0], 0, *together[1:]], rtol=1e-12)
+
+
+def test_sites_a_millimetre_apart_are_two(rng):
+    sites = np.array([[0.0, 0.0], [1e-3, 0.0], [100.0, 0.0], [0.0, 100.0]])
+    shares = masses(sites, [[0.0, 0.0]], 100.0)[0]
+    noise = PlanarLaplace("10/km", resolution="0.001 mm").report(np.zeros((200_000, 2)), rng=rng)
+    counted = np.bincount(cKDTree(sites).query(noise.coordinates)[1], minlength=4) / 200_000
+    np.testing.assert_allclose(shares, counted, atol=0.006)

@@ -16,6 +16,7 @@ from whereish.privacy.metric import (
     GreatCircle,
     Metric,
     Scaled,
+    Sum,
     coordinate_error,
 )
 from whereish.space.line import Line
@@ -144,4 +145,7 @@ def sites_metric(
 
 
 def _finite(metric: Metric) -> bool:
+    """Whether a metric is on the indices of sites, not on their coordinates."""
+    if isinstance(metric, Sum):
+        return all(_finite(part) for part in metric.parts)
     return isinstance(metric.base if isinstance(metric, Scaled) else metric, Finite)

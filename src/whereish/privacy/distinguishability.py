@@ -15,6 +15,7 @@ A curved function is replaced by a piecewise linear one below it, which promises
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -230,9 +231,13 @@ class Distinguishability:
         if not (math.isfinite(factor) and factor > 0):
             raise InvalidInput(f"l must be dilated by a finite number > 0; got {factor!r}")
         starts = tuple(math.nextafter(start * factor, math.inf) for start in self.starts[1:])
-        slopes = tuple(math.nextafter(slope / factor, 0.0) for slope in self.slopes)
+        slopes = [math.nextafter(slope / factor, 0.0) for slope in self.slopes]
+        for k, (low, high) in enumerate(itertools.pairwise((0.0, *starts))):
+            # Where a piece is short, its rounded ends must not lift it above the next.
+            rise = self.levels[k + 1] - self.levels[k]
+            slopes[k] = min(slopes[k], math.nextafter(rise / (high - low), 0.0))
         text = f"{self.text}, with d / {factor:.9g} for d"
-        return Distinguishability((0.0, *starts), self.levels, slopes, text)
+        return Distinguishability((0.0, *starts), self.levels, tuple(slopes), text)
 
     # -- values -----------------------------------------------------------------
 

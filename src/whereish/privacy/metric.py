@@ -45,8 +45,6 @@ class Metric(ABC):
     """A distance d(x, x') on secrets, vectorised over rows."""
 
     kind: ClassVar[str]
-    absolute_error: ClassVar[float] = 0.0
-    """How far a computed distance may be off, beyond a few units in the last place."""
     _kinds: ClassVar[dict[str, type[Metric]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -62,6 +60,11 @@ class Metric(ABC):
     @abstractmethod
     def description(self) -> str:
         """The metric in the field's notation."""
+
+    @property
+    def absolute_error(self) -> float:
+        """How far a computed distance may be off, beyond a few units in the last place."""
+        return 0.0
 
     def matrix(self, x: ArrayLike, y: ArrayLike | None = None) -> FloatArray:
         """All distances: entry (i, j) is d(x_i, y_j)."""
@@ -176,8 +179,12 @@ class Geodesic(Metric):
     """True metres of degrees: the WGS84 geodesic distance."""
 
     kind = "geodesic"
-    absolute_error = 5e-8  # metres; GeographicLib claims 15 nanometres
     description = "true metres (WGS84 geodesic)"
+
+    @property
+    def absolute_error(self) -> float:
+        """GeographicLib claims 15 nanometres."""
+        return 5e-8
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         from pyproj import Geod
@@ -263,6 +270,11 @@ class Scaled(Metric):
         """Factor, then base."""
         return f"{self.factor:.6g} * {self.base.description}"
 
+    @property
+    def absolute_error(self) -> float:
+        """The base's, scaled."""
+        return self.factor * self.base.absolute_error
+
     def stretched(self, scale: float) -> Metric:
         """The base's, scaled."""
         return Scaled(self.factor, self.base.stretched(scale))
@@ -310,6 +322,11 @@ class Sum(Metric):
         """Parts with a plus between."""
         return " + ".join(part.description for part in self.parts)
 
+    @property
+    def absolute_error(self) -> float:
+        """Errors add up."""
+        return sum(part.absolute_error for part in self.parts)
+
     def stretched(self, scale: float) -> Metric:
         """Part by part."""
         return Sum.of(*(part.stretched(scale) for part in self.parts))
@@ -336,6 +353,11 @@ class _OnTuples(Metric):
     def __post_init__(self) -> None:
         if not isinstance(self.size, int) or self.size < 1:
             raise InvalidInput(f"a tuple must have a whole number >= 1 of entries; got {self.size}")
+
+    @property
+    def absolute_error(self) -> float:
+        """That of every entry."""
+        return self.size * self.base.absolute_error
 
     def to_json(self) -> dict[str, Any]:
         """Base and size."""
@@ -393,9 +415,8 @@ class TupleMax(_OnTuples):
 
 def coordinate_error(metric: Metric, distances: FloatArray) -> FloatArray:
     """Relative error to allow for distances that `metric` computed from coordinates."""
-    base, factor = (metric.base, metric.factor) if isinstance(metric, Scaled) else (metric, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        absolute = np.where(distances > 0, factor * base.absolute_error / distances, 0.0)
+        absolute = np.where(distances > 0, metric.absolute_error / distances, 0.0)
     return np.asarray(2.0**-48 + absolute)
 
 

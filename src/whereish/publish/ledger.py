@@ -6,8 +6,9 @@ entries are counted as `times` x `epsilon`; sums are exact rationals, never doub
 that drift.  The cap itself is read with one part in 10^12 to spare, so that n charges
 of cap/n fit whatever the last bit of cap/n is.
 
-Entries are only ever added.  A refund adds the negative of what was charged, and is
-possible only while a release is pending: charged, and not yet confirmed to have left.
+A refund adds the negative of what was charged, and is possible only while a release is
+pending: charged, and not yet confirmed to have left.  Lines are never changed, save that
+a pending charge which is repeated is dated anew.
 
 Check and charge are one transaction: `BEGIN IMMEDIATE` in SQLite, locked rows of the
 subjects in PostgreSQL.
@@ -159,12 +160,19 @@ class Ledger:
                     [(1, budget.cap.per_m, budget.window_s)],
                 )
             known = run.rows("SELECT cap_per_m, window_s FROM whereish_budget")
+            run.many(
+                "INSERT INTO whereish_identity VALUES (?, ?) ON CONFLICT DO NOTHING",
+                [(1, uuid.uuid4().hex)],
+            )
+            ((identity,),) = run.rows("SELECT identity FROM whereish_identity")
         if not known:
             raise InvalidInput("a new ledger needs a budget: the cap of each subject")
         kept = Budget(Epsilon.per_metre(known[0][0]), known[0][1])
         if budget is not None and budget != kept:
             raise InvalidInput(f"this ledger's budget is {kept}; it cannot be {budget}")
         self.budget: Final[Budget] = kept
+        self.identity: Final[str] = identity
+        """Tells this ledger from all others, wherever its database is moved."""
 
     def allows(self, subject: str, epsilon: Epsilon | str, *, times: int = 1) -> bool:
         """Whether a charge would be accepted now; only :meth:`charge` makes sure of it."""
@@ -327,6 +335,8 @@ _INSERT = (
 TABLES = (
     "CREATE TABLE IF NOT EXISTS whereish_budget (id INTEGER PRIMARY KEY CHECK (id = 1),"
     " cap_per_m DOUBLE PRECISION NOT NULL, window_s DOUBLE PRECISION)",
+    "CREATE TABLE IF NOT EXISTS whereish_identity (id INTEGER PRIMARY KEY CHECK (id = 1),"
+    " identity TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS whereish_releases (release TEXT PRIMARY KEY,"
     " at DOUBLE PRECISION NOT NULL, state TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS whereish_entries (release TEXT NOT NULL, subject TEXT NOT NULL,"

@@ -216,8 +216,7 @@ class FileJob:
             raise InvalidInput(f"the input {self.source.name} is not a file")
         if self.output.exists() and self.output.samefile(self.source):
             raise InvalidInput("the output must be another file than the input")
-        if self.sha256 is not None:
-            self._check_digest(self.sha256)
+        self._check_digest()
         files = _files(self.source)
         first = planned(self.plan, geometry=_default_geometry(files[0]))
         request = self._request(first, files)
@@ -229,6 +228,7 @@ class FileJob:
                 place.refuse_foreign(overwrite)
                 place.empty()
                 rows, counts = self._stage(files, place)
+                self._check_digest()  # it may have changed while it was read
                 place.commit(request, rows, counts, ledger, overwrite=overwrite)
         except OSError as error:
             if isinstance(error, NotWritten):
@@ -239,12 +239,19 @@ class FileJob:
             ) from None
         return self._release(first, rows, resumed=False)
 
-    def _check_digest(self, wanted: str) -> None:
-        if not re.fullmatch("[0-9a-fA-F]{64}", wanted) or self.source.is_dir():
+    def _check_digest(self) -> None:
+        if self.sha256 is None:
+            return
+        if not re.fullmatch("[0-9a-fA-F]{64}", self.sha256) or self.source.is_dir():
             raise InvalidInput("sha256 must be the 64 hexadecimal digits of one file")
-        with self.source.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != wanted.lower():
+        try:
+            with self.source.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise InvalidInput(
+                f"the input {self.source.name} cannot be read ({error.strerror})"
+            ) from None
+        if found != self.sha256.lower():
             raise InvalidInput(
                 f"the input {self.source.name} is not the file of this SHA-256: was it changed or"
                 " damaged? nothing was released"
@@ -259,7 +266,7 @@ class FileJob:
         said = [
             [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
             kernel.statement(reproducible=self.rng.reproducible),
-            [kernel.columns, str(kernel.bbox), self.subject, self.layer],
+            [kernel.columns, str(kernel.bbox), self.subject, self.layer, self.sha256],
             [kernel.keep, list(kernel.coarsen), kernel.level_column, repr(kernel.locations)],
             remap_digest(kernel.remap),
         ]
@@ -337,6 +344,7 @@ def _resumed(place: Staging, request: str, ledger: Ledger | None, *, overwrite: 
             "an earlier run with a ledger was interrupted on this output: run it again, with its"
             " ledger, to finish it"
         )
+    manifest.check_ledger(ledger)
     if manifest.request == request:
         place.finish(manifest, ledger, overwrite=overwrite)
         return manifest.rows

@@ -6,7 +6,7 @@ A job works in a hidden folder beside its output, which it holds a lock on:
 2. *manifest*: note the release's id, what was asked, the charges, and the staged
    bytes' hash; sync it;
 3. *charge* the ledger under the release's id, as pending;
-4. *rename* the staged output to its name, and sync the folder;
+4. *rename* the staged output to its name, then its statement; sync the folder;
 5. *confirm* to the ledger that it has left; clear the hidden folder.
 
 A crash before 2 leaves nothing that anybody has seen, and the next run starts anew.
@@ -14,11 +14,15 @@ After 2 the next run finds the manifest and goes on with the very bytes that wer
 staged: no row is perturbed twice, and a charge under a known id is not made twice.
 Until 4 nothing is visible; so what is visible has been charged.  An error says on which
 side of 4 it happened: :class:`~whereish.errors.NotFinished` only after it.
+
+Giving up is the other way out, open until 4: note that, destroy the staged bytes, refund.
+A crash on that way is taken up by whoever comes next.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -36,7 +40,7 @@ from whereish.errors import (
     NotFinished,
     NotWritten,
 )
-from whereish.publish.ledger import PENDING, REFUNDED, Ledger, charges_of
+from whereish.publish.ledger import PENDING, RELEASED, Ledger, charges_of
 
 __all__ = ["Staging", "abandon", "finish", "staging"]
 
@@ -57,10 +61,12 @@ class Manifest:
     """A staged release that may have been charged."""
 
     release: str
+    ledger: str
     request: str
     digest: str
     rows: int
     counts: Counts
+    overwrite: bool
 
     def to_json(self) -> dict[str, Any]:
         lines = [[who, eps, times] for (who, eps), times in self.counts.items()]
@@ -69,7 +75,15 @@ class Manifest:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
         counts = {(who, eps): times for who, eps, times in data["counts"]}
-        return cls(data["release"], data["request"], data["digest"], data["rows"], counts)
+        return cls(**{**data, "counts": counts})
+
+    def check_ledger(self, ledger: Ledger) -> None:
+        """Refuse another ledger than the one that this release is charged to."""
+        if ledger.identity != self.ledger:
+            raise InvalidInput(
+                "an earlier run for this output was interrupted, and it is charged to another"
+                " ledger: give that one, to finish it or to give it up; nothing was changed"
+            )
 
 
 @contextlib.contextmanager
@@ -98,19 +112,26 @@ def _locked(folder: Path) -> Iterator[None]:
         ) from None
     while True:
         try:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise InvalidInput(
-                f"the folder of the output cannot be written to ({error.strerror})"
-            ) from None
-        try:
-            descriptor = os.open(folder, os.O_RDONLY)
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except FileNotFoundError:
             continue
+        except OSError as error:
+            raise InvalidInput(
+                f"the hidden folder {folder.name} of the output cannot be made or opened"
+                f" ({error.strerror})"
+            ) from None
         try:
+            found = os.fstat(descriptor)
+            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+                raise InvalidInput(
+                    f"the hidden folder {folder.name} must be this user's and closed to others,"
+                    " which it is not: look who made it, then remove it"
+                )
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Its former owner may have removed the folder between our opening and our lock.
-            if not folder.exists() or not os.path.samestat(os.fstat(descriptor), folder.stat()):
+            if not folder.exists() or not os.path.samestat(found, folder.stat()):
                 continue
             yield
             return
@@ -143,6 +164,16 @@ class Staging:
         """Where the statement is written that will stand beside the output."""
         return self.folder / "statement.json"
 
+    @property
+    def statement(self) -> Path:
+        """The statement's public name."""
+        return self.output.with_name(self.output.name + ".whereish.json")
+
+    @property
+    def given_up(self) -> Path:
+        """The note that the staged bytes are to be destroyed and refunded."""
+        return self.folder / "given-up"
+
     def unfinished(self) -> Manifest | None:
         """The manifest of an earlier run, if it came as far as that."""
         if not self.manifest_path.exists():
@@ -159,7 +190,7 @@ class Staging:
         """Remove all that an earlier run left; the manifest first."""
         self.manifest_path.unlink(missing_ok=True)
         for path in self.folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            _remove(path)
 
     def commit(
         self,
@@ -174,9 +205,17 @@ class Staging:
         _sync_tree(self.folder)
         if ledger is None:
             self.refuse_foreign(overwrite)
-            self._rename("")
+            self._rename("", overwrite)
             return
-        manifest = Manifest(uuid.uuid4().hex, request, _digest(self.staged), rows, counts)
+        manifest = Manifest(
+            uuid.uuid4().hex,
+            ledger.identity,
+            request,
+            _digest(self.staged),
+            rows,
+            counts,
+            overwrite,
+        )
         partial = self.folder / "manifest.part"
         partial.write_text(json.dumps(manifest.to_json()))
         _sync(partial)
@@ -190,26 +229,57 @@ class Staging:
         What it raises says how far the release has come: every failure before the rename
         leaves it unreleased, every failure after it says that it has left.
         """
-        state = ledger.state(manifest.release)
-        if state == REFUNDED or (state is None and not self.staged.exists()):
-            self.empty()
+        manifest.check_ledger(ledger)
+        if self.given_up.exists():
+            self.give_up(manifest, ledger)
             raise InvalidInput("an earlier run was given up; run again to start anew")
         there = True
-        if self.staged.exists():
-            self._charge(manifest, ledger, overwrite)
-            self._rename(" and charged")
+        if not self.has_left():
+            self._charge(manifest, ledger, overwrite or manifest.overwrite)
+            self._rename(" and charged", overwrite or manifest.overwrite)
         else:
             with self._has_left(" and charged", "it cannot be read again"):
                 there = self.output.exists() and _digest(self.output) == manifest.digest
+            if not there and ledger.state(manifest.release) not in (PENDING, RELEASED):
+                self.empty()
+                raise InvalidInput(
+                    "the staged output of an earlier run is gone, and nobody was charged for it;"
+                    " run again to start anew"
+                )
+            self._follow(" and charged")
         with self._has_left(" and charged", "the ledger has not confirmed it"):
             ledger.confirm(manifest.release)
         with self._has_left(" and charged", f"the folder {self.folder.name} cannot be cleared"):
             self.empty()
         if not there:
             raise InvalidInput(
-                "an earlier run had released this output, or was being given up, and it is not"
-                " there now; its charge stands: run again to make, and charge, a new one"
+                "an earlier run had released this output, and it is not there now; its charge"
+                " stands: run again to make, and charge, a new one"
             )
+
+    def has_left(self) -> bool:
+        """Whether step 4 was reached: the staged bytes are gone, or have two names."""
+        return not self.staged.exists() or (
+            self.output.exists() and self.staged.samefile(self.output)
+        )
+
+    def give_up(self, manifest: Manifest, ledger: Ledger) -> bool:
+        """Destroy the staged bytes, then refund them; whether there was a charge."""
+        self.given_up.touch()
+        _sync(self.folder)
+        _remove(self.staged)
+        _sync(self.folder)
+        try:
+            charged = ledger.state(manifest.release) == PENDING
+            if charged:
+                ledger.refund(manifest.release)
+        except LedgerUnavailable as error:
+            raise LedgerUnavailable(
+                f"{error}; the staged output is destroyed and was never released, and a charge for"
+                " it is refunded when it is given up again"
+            ) from None
+        self.empty()
+        return charged
 
     def _charge(self, manifest: Manifest, ledger: Ledger, overwrite: bool) -> None:
         """Step 3, if the staged bytes are whole and their name is free."""
@@ -222,7 +292,8 @@ class Staging:
         try:
             ledger.charge(charges_of(manifest.counts), release=manifest.release, pending=True)
         except BudgetExceeded:
-            self.empty()
+            # A pending charge of an earlier run may no longer fit into the window.
+            self.give_up(manifest, ledger)
             raise
         except LedgerUnavailable as error:
             raise LedgerUnavailable(
@@ -236,27 +307,43 @@ class Staging:
             raise InvalidInput(f"{error}; the charge is pending until {_GO_ON}") from None
 
     def refuse_foreign(self, overwrite: bool) -> None:
-        """What stands under the output's name is replaced only if that was asked for."""
-        if self.output.exists() and (not overwrite or self.output.is_dir()):
-            raise InvalidInput(
-                f"the output {self.output.name} exists already, so nothing is released: remove it,"
-                " or ask to overwrite a file"
-            )
+        """What stands under the output's names is replaced only if that was asked for."""
+        for path in (self.output, self.statement):
+            if os.path.lexists(path) and (not overwrite or path.is_dir()):
+                raise InvalidInput(
+                    f"the output {path.name} exists already, so nothing is released: remove it,"
+                    " or ask to overwrite a file"
+                )
 
-    def _rename(self, charged: str) -> None:
-        """Step 4; `charged` is what else is to be said of a release that has left."""
+    def _rename(self, charged: str, overwrite: bool) -> None:
+        """Step 4; `charged` is what else is to be said of a release that has left.
+
+        An output never stands beside the statement of another: one that is replaced loses
+        its statement first.
+        """
         try:
-            if self.beside.exists():
-                self.beside.replace(self.output.with_name(self.output.name + ".whereish.json"))
-            self.staged.replace(self.output)
+            if overwrite:
+                self.statement.unlink(missing_ok=True)
+            _named(self.staged, self.output, overwrite)
         except OSError as error:
             pending = f", and its charge is pending until {_GO_ON}" if charged else ""
             raise NotWritten(
                 f"the output {self.output.name} cannot be given its name ({_why(error)}); nothing"
                 f" was released{pending}"
             ) from None
+        self._follow(charged)
+
+    def _follow(self, charged: str) -> None:
+        """Make the output last, and let its statement follow."""
         with self._has_left(charged, "its folder cannot be synced, so a power cut may undo it"):
             _sync(self.output.parent)
+            _remove(self.staged)
+        if self.beside.exists():
+            with self._has_left(charged, f"its statement {self.statement.name} is not there"):
+                if os.path.lexists(self.statement):
+                    raise FileExistsError(errno.EEXIST, "that name is taken")
+                self.beside.replace(self.statement)
+                _sync(self.output.parent)
 
     @contextlib.contextmanager
     def _has_left(self, charged: str, trouble: str) -> Iterator[None]:
@@ -294,28 +381,47 @@ def abandon(output: str | Path, ledger: Ledger) -> bool:
     provably never left, and never will.
     """
     output = Path(output)
-    folder = output.with_name(f".{output.name}.whereish")
-    if not folder.exists():
+    if not os.path.lexists(output.with_name(f".{output.name}.whereish")):
         return False
     with staging(output) as place:
         manifest = place.unfinished()
-        if manifest is None or ledger.state(manifest.release) == REFUNDED:
+        if manifest is None:
             place.empty()
             return True
-        if not place.staged.exists():
+        manifest.check_ledger(ledger)
+        if place.has_left() and not place.given_up.exists():
             raise InvalidInput(
-                "this release has left already, or its bytes were destroyed by giving it up before,"
-                " so it cannot be refunded: run its job again to finish it"
+                "this release has left already, so it cannot be refunded: run its job again, or"
+                " whereish.publish.staging.finish, to finish it"
             )
-        if place.staged.is_dir():
-            shutil.rmtree(place.staged)
-        else:
-            place.staged.unlink()
-        _sync(place.folder)
-        if ledger.state(manifest.release) == PENDING:
-            ledger.refund(manifest.release)
-        place.empty()
+        place.give_up(manifest, ledger)
     return True
+
+
+def _named(source: Path, target: Path, overwrite: bool) -> None:
+    """Give a staged output its name; without `overwrite` whatever has that name stays.
+
+    A hard link, unlike a rename, fails if the name is taken.  Where a file system has none,
+    the check just before must do.
+    """
+    if not overwrite and not source.is_dir():
+        try:
+            os.link(source, target)
+            return
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+                raise
+    source.replace(target)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _why(error: Exception) -> str:

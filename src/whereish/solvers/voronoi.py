@@ -24,6 +24,7 @@ __all__ = ["voronoi_masses"]
 _MARGIN = 64.0  # scales of the noise beyond a ridge's closest point, where e^-64 of it is left
 _PANEL = 3.0  # of u in s = h sinh(u), where 24 nodes are good to 1e-14
 _INTEGER = 1e-6
+_ONE_PLACE = 1e-9  # of the extent: closer sites would be merged by rounding, no one knows how
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,28 @@ def voronoi_masses(
 ) -> NDArray[np.float64]:
     """P(site z is the closest to secret x + noise), (secrets, sites).
 
-    `survival` must fall like e^{-r / scale} far out.  A place that is listed twice
-    has its mass on the first of its sites.
+    `survival` must fall like e^{-r / scale} far out.  Sites that are closer to each other
+    than 1e-9 of the whole extent (noise included) count as one place, whose mass is on the
+    first of them.
     """
-    distinct, first = np.unique(sites, axis=0, return_index=True)
     out = np.zeros((len(secrets), len(sites)))
-    origin = distinct.mean(axis=0)
-    around = np.concatenate([distinct, secrets]) - origin
-    extent = float(np.hypot(*around.T).max())
-    ridges = _ridges(distinct - origin, 8.0 * (extent + 2 * _MARGIN * scale))
+    origin = sites.mean(axis=0)
+    around = np.concatenate([sites, secrets]) - origin
+    far = 8.0 * (float(np.hypot(*around.T).max()) + 2 * _MARGIN * scale)
+    first = _first_of_each_place(sites - origin, _ONE_PLACE * far)
+    ridges = _ridges(sites[first] - origin, far)
     for row, secret in enumerate(secrets - origin):
-        masses = _masses(survival, scale, ridges, len(distinct), secret)
+        masses = _masses(survival, scale, ridges, first.size, secret)
         out[row, first] = np.maximum(masses, 0.0)
     return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+def _first_of_each_place(sites: NDArray[np.float64], closest: float) -> NDArray[np.intp]:
+    """Indices of the sites that have none before them within `closest`."""
+    from scipy.spatial import cKDTree
+
+    pairs = cKDTree(sites).query_pairs(closest, output_type="ndarray")
+    return np.setdiff1d(np.arange(len(sites)), pairs.max(axis=1) if len(pairs) else pairs.ravel())
 
 
 def _ridges(sites: NDArray[np.float64], far: float) -> _Ridges:

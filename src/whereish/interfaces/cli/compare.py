@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from whereish.errors import InvalidInput, MissingExtra
+from whereish.errors import InvalidInput, MissingExtra, NotPrivate
 from whereish.interfaces.cli.parameters import EPSILON
 from whereish.units import Epsilon, Length
 
@@ -120,7 +120,7 @@ def _where_they_exist(sites: Sites, epsilon: Epsilon) -> dict[str, Channel]:
     for name, build in (("tight", tight_channel), ("planar Laplace", laplace_channel)):
         try:
             found[name] = build(sites, epsilon)
-        except InvalidInput as refusal:
+        except (InvalidInput, NotPrivate) as refusal:
             click.echo(f"{name} is left out: {refusal}", err=True)
     return found
 

@@ -58,7 +58,11 @@ def abandon(address: str, output: Path) -> None:
     from whereish.publish.staging import abandon as give_up
 
     done = give_up(output, open_ledger(address))
-    click.echo("given up and refunded" if done else "there is no unfinished job for this output")
+    click.echo(
+        "given up; what was charged for it is refunded"
+        if done
+        else "there is no unfinished job for this output"
+    )
 
 
 @command.command("finish")

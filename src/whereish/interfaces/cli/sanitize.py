@@ -93,8 +93,8 @@ def command(
     Files end in .csv, .jsonl, .ndjson, .parquet, .geoparquet, .gpkg, .geojson or .gpx;
     a folder may hold many.  The output holds the locations and the columns that --keep
     and --coarsen name, nothing else.  Its guarantee is stored in it, or beside a text
-    file in NAME.whereish.json.  On an error nothing is written and nobody is charged; a
-    job with a ledger that was interrupted is finished by running it again.
+    file in NAME.whereish.json.  Unless an error says otherwise, nothing was released and
+    nobody charged; a job with a ledger that was interrupted is finished by running it again.
     """
     from whereish.publish.ledger import open_ledger
     from whereish.publish.sanitize import sanitize
