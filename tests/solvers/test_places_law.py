@@ -167,8 +167,8 @@ def test_edges_beyond_the_horizon_are_certified_like_all_others(shape):
 
 
 def test_a_bound_over_edges_at_the_horizon_sees_them():
-    """Axis edges at 65535 beside short diagonals: neighbours differ by two short edges."""
-    weights = np.full((4, 4, 4), 3000, np.uint16)
+    """Axis edges at 65535 beside short other ones: neighbours differ by two of those."""
+    weights = np.full((4, 4, 8), 3000, np.uint16)
     weights[:, :, :2] = 65535
     metric = GraphMetric(weights, 22.0 / 65535)
     k = np.ones(16, np.uint64)
@@ -176,8 +176,10 @@ def test_a_bound_over_edges_at_the_horizon_sees_them():
     slopes = largest_gradients(metric, k, sums, (1.0, 1.0))
     P = decay_table(metric.quantum)[metric.distances(np.arange(16))].astype(float)
     P = (P / P.sum(axis=1, keepdims=True)).reshape(4, 4, 16)
-    across = np.abs(P[:, 1:] / P[:, :-1] - 1).max()
-    assert math.expm1(5000 * metric.quantum) < across <= slopes.max()
+    steps = (P[:, 1:], P[:, :-1]), (P[1:], P[:-1])
+    largest = max(np.abs(x / y - 1).max() for a, b in steps for x, y in ((a, b), (b, a)))
+    assert math.expm1(5000 * metric.quantum) < largest <= slopes.max()
+    assert slopes.max() <= math.sqrt(2) * largest * 1.001
 
 
 @pytest.mark.parametrize("shape", [(1, 6), (6, 1)])

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
@@ -131,7 +130,9 @@ def _sides(cell: Side | tuple[Side, ...], dimensions: int) -> tuple[float, ...]:
         Length.positive(side, name="cell").m if isinstance(side, str | Length) else side
         for side in given
     )
-    plain = all(isinstance(side, Real) and not isinstance(side, bool) for side in sides)
+    plain = all(
+        np.asarray(side).ndim == 0 and np.asarray(side).dtype.kind in "iuf" for side in sides
+    )
     if (
         not plain
         or len(sides) != dimensions
