@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 _SHARED = Path(__file__).parents[2] / "shared"
 DATA = Path(os.environ.get("WHEREISH_DATA", _SHARED / "data"))
@@ -56,12 +57,16 @@ class Bars:
 
     title: str
     failed: list[str] = field(default_factory=list)
+    skipped: ClassVar[list[str]] = []
+    """All that was noted as SKIPPED in this process, so that a verdict can say so."""
 
     def __post_init__(self) -> None:
         print(f"\n== {self.title}")
 
     def note(self, name: str, figure: str) -> None:
         print(f"  {name:<58} {figure}")
+        if figure.startswith("SKIPPED"):
+            self.skipped.append(name)
 
     def at_least(self, name: str, value: float, bar: float, unit: str = "x") -> None:
         self._judge(name, value, bar, unit, value >= bar, ">=")

@@ -13,23 +13,35 @@ POINT = re.compile(r"POINT \((\S+) (\S+)\)")
 
 def ogrinfo(*arguments: str | Path) -> str:
     """What it prints; the driver is that of ``scripts/ogrinfo-parquet.sh``, where it was run."""
+    done = _run(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ogrinfo_lacks() -> str | None:
+    """Why there is no ogrinfo that reads Parquet; None if there is."""
+    mend = "see scripts/ogrinfo-parquet.sh"
+    if shutil.which("ogrinfo") is None:
+        return f"no ogrinfo is installed: {mend}"
+    done = _run("--formats")
+    if done.returncode != 0:
+        return f"ogrinfo does not run: {done.stderr.strip()[:200]}"
+    return None if " Parquet " in done.stdout else f"ogrinfo has no Parquet driver: {mend}"
+
+
+def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     folder = os.environ.get("WHEREISH_OGRINFO")
-    # Only for the program: another GDAL, such as pyogrio's, cannot load the driver.
-    drivers = {} if folder is None else {"GDAL_DRIVER_PATH": f"{folder}/drivers"}
-    done = subprocess.run(
+    # Only for the program: another GDAL, such as pyogrio's, cannot load the driver.  Only where
+    # it was built: the path hides the drivers that the program has by itself.
+    built = folder is not None and Path(folder, "drivers", "ogr_Parquet.so").exists()
+    drivers = {"GDAL_DRIVER_PATH": f"{folder}/drivers"} if built else {}
+    return subprocess.run(
         ["ogrinfo", *arguments],
         env={**os.environ, **drivers},
         check=False,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def ogrinfo_reads_parquet() -> bool:
-    """Whether there is an ogrinfo, and it has the driver."""
-    return shutil.which("ogrinfo") is not None and " Parquet " in ogrinfo("--formats")
 
 
 def layer(said: str) -> tuple[str, int, str]:

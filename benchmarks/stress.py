@@ -7,6 +7,7 @@ the numbers.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from pathlib import Path
 import whereish as wh
 from benchmarks import damage, stress_hdfs, stress_publish, stress_spark
 from benchmarks.measure import Bars
-from benchmarks.ogrinfo import POINT, layer, ogrinfo, ogrinfo_reads_parquet
+from benchmarks.ogrinfo import POINT, layer, ogrinfo, ogrinfo_lacks
 
 ROWS = 100_000
 
@@ -31,16 +32,24 @@ def engines() -> list[str]:
         capture_output=True,
         text=True,
     )
-    bars.note("pytest", done.stdout.strip().rpartition("\n")[2])
+    summary = done.stdout.strip().rpartition("\n")[2]
+    bars.note("pytest", summary)
     bars.at_most("runs of the tests that failed", int(done.returncode != 0), 0, "")
+    bars.at_most("tests or files of tests that were skipped", skipped(summary), 0, "")
     return bars.failed
+
+
+def skipped(summary: str) -> int:
+    """The skips in the last line of pytest."""
+    found = re.search(r"(\d+) skipped", summary)
+    return int(found[1]) if found else 0
 
 
 def readers(rows: int) -> list[str]:
     """A large output as GDAL reads it."""
     bars = Bars(f"ogrinfo on a GeoParquet output of {rows:,} rows")
-    if not ogrinfo_reads_parquet():
-        bars.note("ogrinfo", "SKIPPED: has no Parquet driver, see scripts/ogrinfo-parquet.sh")
+    if lacks := ogrinfo_lacks():
+        bars.note("ogrinfo", f"SKIPPED: {lacks}")
         return bars.failed
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder) / "in.geoparquet", Path(folder) / "out.geoparquet"
@@ -65,8 +74,17 @@ def main(share: float = 1.0) -> int:
         *stress_spark.main(),
         *stress_hdfs.main(),
     ]
-    print("\nall bars met" if not failed else "\nbars missed:\n  " + "\n  ".join(failed))
+    print(f"\n{verdict(failed, Bars.skipped)}")
     return 1 if failed else 0
+
+
+def verdict(failed: list[str], left_out: list[str]) -> str:
+    """The last words: what was missed, and what was not even tried."""
+    but = f"not tried: {', '.join(left_out)}"
+    if failed:
+        missed = "bars missed:\n  " + "\n  ".join(failed)
+        return f"{missed}\n{but}" if left_out else missed
+    return f"all bars met, but {but}" if left_out else "all bars met"
 
 
 if __name__ == "__main__":

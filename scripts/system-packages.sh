@@ -1,12 +1,26 @@
 #!/bin/sh
 # What the tests need from the system: a PostgreSQL server (for the ledger) and a Java
-# runtime (for Spark).  Installed as root where they are missing; otherwise the tests that
-# need them are skipped, and say so.
+# runtime (for Spark).  Installed as root where they are missing; where that cannot be done
+# this says so and ends well, and the tests that need them are skipped, and say so.
 set -eu
 
+has() {
+  case "$1" in
+    java) command -v java >/dev/null 2>&1 ;;
+    postgresql)
+      command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
+      ;;
+  esac
+}
+
+install() {
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1"
+}
+
 missing=""
-command -v java >/dev/null 2>&1 || missing="$missing java"
-command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+for package in java postgresql; do
+  has "$package" || missing="$missing $package"
+done
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
@@ -14,14 +28,13 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
   exit 0
 fi
 
-export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
+left=""
+apt-get update -qq || echo "apt-get cannot update its lists: is there a network?"
 for package in $missing; do
   case "$package" in
-    java)
-      apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless ||
-        apt-get install -y -qq --no-install-recommends default-jre-headless
-      ;;
-    postgresql) apt-get install -y -qq --no-install-recommends postgresql ;;
+    java) install openjdk-17-jre-headless || install default-jre-headless || : ;;
+    postgresql) install postgresql || : ;;
   esac
+  has "$package" || left="$left $package"
 done
+[ -z "$left" ] || echo "not installed, and apt-get cannot install it:$left; their tests are skipped"

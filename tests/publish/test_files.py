@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -33,7 +35,7 @@ from benchmarks.damage import (
     write,
 )
 from benchmarks.damage import KINDS as KINDS_READ
-from benchmarks.ogrinfo import POINT, layer, ogrinfo, ogrinfo_reads_parquet
+from benchmarks.ogrinfo import POINT, layer, ogrinfo, ogrinfo_lacks
 from whereish.errors import InvalidInput
 from whereish.privacy import GreatCircle, Guarantee
 from whereish.publish.tables import KINDS, Wanted, open_table
@@ -199,13 +201,31 @@ def test_gdal_reads_it(geoparquet, tmp_path):
     assert (features, crs, kind, rows) == (ROWS, "EPSG:4326", "Point", ROWS)
 
 
-needs_ogrinfo = pytest.mark.skipif(
-    not ogrinfo_reads_parquet(),
-    reason="no ogrinfo that reads Parquet: see scripts/ogrinfo-parquet.sh",
+@pytest.fixture(scope="module")
+def ogrinfo_with_parquet():
+    if lacks := ogrinfo_lacks():
+        pytest.skip(lacks)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (None, "no ogrinfo is installed"),
+        ("echo it broke >&2; exit 127", "ogrinfo does not run: it broke"),
+        ("echo '  GPX -vector-'", "has no Parquet driver"),
+        ("echo '  Parquet -vector-'", None),
+    ],
 )
+def test_an_ogrinfo_that_is_broken_or_missing(tmp_path, monkeypatch, program, reason):
+    if program is not None:
+        (tmp_path / "ogrinfo").write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / "ogrinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = ogrinfo_lacks()
+    assert said is None if reason is None else reason in said
 
 
-@needs_ogrinfo
+@pytest.mark.usefixtures("ogrinfo_with_parquet")
 def test_ogrinfo_reads_it(geoparquet):
     said = ogrinfo("-al", "-so", geoparquet)
     assert "using driver `Parquet' successful" in said
@@ -214,7 +234,7 @@ def test_ogrinfo_reads_it(geoparquet):
     assert "\nwho: String" in said
 
 
-@needs_ogrinfo
+@pytest.mark.usefixtures("ogrinfo_with_parquet")
 def test_ogrinfo_reads_every_report(geoparquet):
     """Read by GDAL row by row, the geometries are the ones that were written."""
     read = [tuple(map(float, p)) for p in POINT.findall(ogrinfo("-al", geoparquet))]
@@ -315,11 +335,14 @@ def test_a_track_with_heights(tmp_path):
     refused(tmp_path / "in.gpx", tmp_path / "o.gpx", "no room for 'track_fid'", keep=["track_fid"])
 
 
-def gpx(*points: str, head: str = "") -> str:
+def gpx(*points: str, head: str = "", encoding: str = "UTF-8") -> str:
     return (
-        f'<?xml version="1.0"?>{head}<gpx version="1.1" creator="t"'
+        f'<?xml version="1.0" encoding="{encoding}"?>{head}<gpx version="1.1" creator="t"'
         f' xmlns="http://www.topografix.com/GPX/1/1">{"".join(points)}</gpx>'
     )
+
+
+WAYPOINT = '<wpt lat="48.85432" lon="2.31234"/>'
 
 
 @pytest.mark.parametrize(
@@ -348,6 +371,115 @@ def test_a_number_that_is_none_in_gpx(tmp_path, point):
     )
     (tmp_path / "in.gpx").write_text(gpx(sound))
     assert wh.sanitize(tmp_path / "in.gpx", out, epsilon=EPS, keep=["ele"]).rows == 1
+
+
+@pytest.mark.parametrize(
+    ("between", "sentence"),
+    [
+        (f"<!-- {'x' * 200_000} -->", "must have 2 rows.*GDAL reads 1"),
+        (WAYPOINT.replace("/>", f"><desc>{'x' * 900_000}</desc></wpt>"), "must have 3 rows.* 1:"),
+        (WAYPOINT.replace("wpt", 'g:wpt xmlns:g="http://www.topografix.com/GPX/1/1"'), "1 are el"),
+        (WAYPOINT.replace("/>", f">{WAYPOINT}</wpt>"), "1 are elsewhere"),
+        (f"<extensions>{WAYPOINT}</extensions>", "1 are elsewhere"),
+        (WAYPOINT.replace("wpt", "trkpt"), "1 are elsewhere"),
+        (WAYPOINT.replace("wpt", "wqt"), "1 are elsewhere"),
+    ],
+)
+def test_points_that_gdal_passes_over(tmp_path, between, sentence):
+    (tmp_path / "in.gpx").write_text(gpx(WAYPOINT, between, WAYPOINT))
+    plan = {"layer": "waypoints"}
+    refused(tmp_path / "in.gpx", tmp_path / "o.csv", sentence, **plan)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.gpx"]
+
+
+def test_a_layer_that_gdal_does_not_reach(tmp_path):
+    """The track behind the long comment is there, so a layer must be chosen."""
+    track = f"<trk><trkseg>{WAYPOINT.replace('wpt', 'trkpt')}</trkseg></trk>"
+    (tmp_path / "in.gpx").write_text(gpx(WAYPOINT, f"<!-- {'x' * 200_000} -->", track))
+    refused(tmp_path / "in.gpx", tmp_path / "o.csv", "'waypoints', 'track_points': choose one")
+
+
+@pytest.mark.parametrize("encoding", ["UTG-8", "utf-7", "gbk", "utf-16", "idna", "hex"])
+def test_an_encoding_that_is_none(tmp_path, encoding):
+    (tmp_path / "in.gpx").write_text(gpx(WAYPOINT, encoding=encoding))
+    refused(tmp_path / "in.gpx", tmp_path / "o.csv", "cannot be read as gpx")
+
+
+FEATURE = (
+    '{"type": "Feature", "properties": {"who": "p1"},'
+    ' "geometry": {"type": "Point", "coordinates": [2.31234, 48.85432]}}'
+)
+
+
+def collection(*features: str, end: str = "}") -> str:
+    return f'{{"type": "FeatureCollection", "features": [{", ".join(features)}]{end}'
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (collection(FEATURE, FEATURE.replace('"p1"', '"p1", "who": "p2"')), "two members"),
+        (collection(FEATURE, FEATURE.replace("[", '[1.31234, 48], "coordinates": [')), "two me"),
+        (collection(FEATURE, end=', "features": []}'), "two members"),
+        (collection(FEATURE, FEATURE.replace('"Feature"', '"Featur"')), "nothing but Features"),
+        (collection(FEATURE, "null"), "nothing but Features"),
+        (collection(FEATURE, FEATURE.replace("2.31234", '"2.31234"')), "must have numbers"),
+        (collection(FEATURE, FEATURE.replace("2.31234", "true")), "must have numbers"),
+        (collection(FEATURE, FEATURE.replace("2.31234", "NaN")), "cannot be read"),
+        (collection(FEATURE, end="} {}"), "cannot be read"),
+        (collection(FEATURE, end=""), "cannot be read"),
+        ('{"type": "FeatureCollection"}', "must be a FeatureCollection"),
+        (f"{FEATURE}\n{FEATURE}", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
+    ],
+)
+def test_features_that_gdal_passes_over_or_mends(tmp_path, text, sentence):
+    (tmp_path / "in.geojson").write_text(text)
+    refused(tmp_path / "in.geojson", tmp_path / "o.csv", sentence)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.geojson"]
+
+
+def test_features_across_the_blocks_that_are_read(tmp_path):
+    """A feature longer than a block, and many that lie across the ends of blocks."""
+    long = FEATURE.replace("p1", "x" * 2_500_000)
+    text = "\ufeff" + collection(*[FEATURE] * 9000, long, *[FEATURE] * 9000, end=' , "more": 1}\n')
+    (tmp_path / "in.geojson").write_text(text)
+    (tmp_path / "one.geojson").write_text(FEATURE)
+    plan = {"epsilon": EPS, "keep": ["who"]}
+    assert wh.sanitize(tmp_path / "in.geojson", tmp_path / "o.parquet", **plan).rows == 18001
+    kept = pq.read_table(tmp_path / "o.parquet")["who"].to_pylist()
+    assert [len(who) for who in kept] == [2] * 9000 + [2_500_000] + [2] * 9000
+    assert wh.sanitize(tmp_path / "one.geojson", tmp_path / "one.csv", epsilon=EPS).rows == 1
+
+
+def test_a_geopackage_that_says_another_number_of_rows(tmp_path):
+    source = tmp_path / "in.gpkg"
+    geo_people(20).to_file(source)
+    with contextlib.closing(sqlite3.connect(source)) as database, database:
+        database.execute("UPDATE gpkg_ogr_contents SET feature_count = 21")
+    refused(source, tmp_path / "o.csv", "must have 21 rows.*GDAL reads 20")
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-journal"])
+def test_a_geopackage_with_changes_beside_it(tmp_path, ending):
+    source = tmp_path / "in.gpkg"
+    geo_people(20).to_file(source)
+    beside = tmp_path / f"in.gpkg{ending}"
+    beside.write_bytes(b"\0" * 512)
+    refused(source, tmp_path / "o.csv", f"unmerged changes in in.gpkg{ending} beside it")
+    beside.write_bytes(b"")
+    assert wh.sanitize(source, tmp_path / "o.csv", epsilon=EPS).rows == 20
+
+
+def test_rows_that_wait_in_a_write_ahead_log(tmp_path):
+    source = tmp_path / "in.gpkg"
+    geo_people(20).to_file(source)
+    with contextlib.closing(sqlite3.connect(source)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("UPDATE gpkg_contents SET description = 'new'")
+        database.commit()
+        refused(source, tmp_path / "o.csv", "unmerged changes")
+    assert wh.sanitize(source, tmp_path / "o.csv", epsilon=EPS).rows == 20
 
 
 def test_entities_in_gpx(tmp_path):
@@ -417,7 +549,7 @@ def test_whole_files_that_are_not_what_they_must_be(tmp_path, caplog, capfd):
         assert not sanitised(source, plan, ledger), (what, source.suffix)
         seen.append(what)
         source.unlink()
-    assert len(seen) == 25
+    assert len(seen) == 27
     assert not TRUE_PLACE.search(caplog.text + "".join(capfd.readouterr()))
 
 

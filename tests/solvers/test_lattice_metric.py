@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -13,7 +14,9 @@ from whereish.mechanisms.exponential import exponential_channel
 from whereish.mechanisms.map_metric import MapGeodesic
 from whereish.mechanisms.optimal import optimal_channel
 from whereish.privacy.privacy_map import PrivacyMap
-from whereish.solvers.lattice_metric import lattice_distances
+from whereish.solvers.lattice_metric import lattice_distances, lattice_factor
+from whereish.solvers.stencil import stencil_factor
+from whereish.units import Length
 
 SHAPE, SIDE = (3, 4, 5), 200.0
 
@@ -82,3 +85,49 @@ def test_channels_keep_a_map_in_three_dimensions():
 def test_bad_lattices_are_refused(levels, cell, words):
     with pytest.raises(InvalidInput, match=words):
         lattice_distances(levels, cell)
+
+
+@pytest.mark.parametrize(
+    ("sides", "shape", "direction"),
+    [
+        ((1.0, 1.0, 10.0), (25, 11, 3), (24, 10, 2)),
+        ((3.0, 1.0), (5, 40), (4, 17)),
+        ((1.0, 2.0, 3.0), (19, 7, 5), (18, 6, 3)),
+        ((1.0, 5.0), (9, 1), (8, 0)),
+    ],
+)
+def test_the_factor_of_oblong_cells_is_a_bound_and_nearly_reached(sides, shape, direction):
+    d = lattice_distances(np.full(shape, 0.5), sides)[0].reshape(shape)
+    axes = np.indices(shape).reshape(len(shape), -1) * np.array(sides)[:, None]
+    straight = 0.5 * np.linalg.norm(axes, axis=0)
+    factor = lattice_factor(sides, shape)
+    assert (d.ravel() <= factor * straight * (1 + 1e-12)).all()
+    there = 0.5 * math.hypot(*(n * side for n, side in zip(direction, sides, strict=True)))
+    assert d[direction] > (factor - 2e-2) * there
+    divided = lattice_distances(np.full(shape, 0.5), sides, divide_stencil=True)[0]
+    assert (divided <= straight * (1 + 1e-12)).all()
+    assert divided[1:] == pytest.approx(d.ravel()[1:] / factor)
+
+
+def test_the_factor_by_all_orders_of_the_axes():
+    sides = (1.0, 1.0, 10.0)
+    wanted = 0.0
+    for order in itertools.permutations(sides):
+        lengths = [math.hypot(*order[:k]) for k in range(4)]
+        gradient = [(lengths[k + 1] - lengths[k]) / order[k] for k in range(3)]
+        wanted = max(wanted, math.hypot(*gradient))
+    assert lattice_factor(sides, (2, 2, 2)) == pytest.approx(wanted)
+    assert wanted == pytest.approx(1.387, abs=1e-3)
+    for sides_2d in ((1.0, 1.0), (2.0, 7.0)):
+        assert lattice_factor(sides_2d, (2, 2)) == pytest.approx(stencil_factor(8, sides_2d))
+
+
+def test_sides_with_units():
+    levels = tower()
+    plain = lattice_distances(levels, (200.0, 100.0, 1000.0))
+    mixed = lattice_distances(levels, ("200 m", Length.metres(100), "1 km"))
+    assert np.array_equal(plain, mixed)
+    assert np.array_equal(lattice_distances(levels, "0.2 km"), lattice_distances(levels, 200))
+    for wrong in ("200", "200 s", True, [200.0] * 3):
+        with pytest.raises(InvalidInput, match="cell must"):
+            lattice_distances(levels, wrong)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from whereish.errors import InvalidInput
+from whereish.mechanisms.eikonal import EikonalMechanism
+from whereish.privacy.privacy_map import PrivacyMap
 from whereish.solvers.bilinear_bound import corner_levels, square_factors
 from whereish.solvers.eikonal_law import law_on_cells
+from whereish.solvers.geodesics import GraphMetric
+from whereish.solvers.gradients import largest_gradients
 from whereish.solvers.integer_law import decay_table
 from whereish.solvers.places_law import gradient_factors, law_on_places, prices_on_places
 from whereish.solvers.quality import squared_errors
@@ -126,3 +132,89 @@ def test_a_law_that_needs_its_core_is_refused_without_it():
     assert built.gradient_factor <= 1.0
     tipped = replace(built, law=replace(built.law, core=0))
     assert np.nanmax(gradient_factors(tipped, eps, cell)) > 1.05
+
+
+def sampled_factor(mechanism: EikonalMechanism) -> float:
+    """Largest |grad P|/(eps·P) over all squares (intervals) and reports, by sampling."""
+    built, (rows, cols) = mechanism.built, mechanism.map.shape
+    law, (height, width) = built.law, mechanism.map.sides
+    masses = law.weights * law.table[law.metric.distances(built.secrets)]
+    P = (masses.astype(float) / law.sums[built.secrets].astype(float)[:, None])[:, law.weights > 0]
+    P, eps = P.reshape(rows, cols, -1), mechanism.map.plane_levels()
+    if rows == 1 or cols == 1:
+        side, P, eps = (width, P[0], eps[0]) if rows == 1 else (height, P[:, 0], eps[:, 0])
+        t = GRID[:, None, None]
+        slope = np.abs(np.diff(P, axis=0)) / side
+        mixed = (1 - t) * P[:-1] + t * P[1:]
+        level = ((1 - t[..., 0]) * eps[:-1] + t[..., 0] * eps[1:])[..., None]
+        return float((slope / (mixed * level)).max())
+    return max(
+        true_factor(P[i : i + 2, j : j + 2, y], eps[i : i + 2, j : j + 2], (height, width))
+        for i, j, y in itertools.product(range(rows - 1), range(cols - 1), range(P.shape[2]))
+    )
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 3)])
+def test_edges_beyond_the_horizon_are_certified_like_all_others(shape):
+    """Neighbours whose distance saturates differ by all of the table, not by less."""
+    mechanism = EikonalMechanism.build(
+        PrivacyMap(np.full(shape, 1e3), cell=(1e8, 1e8)), places="continuous"
+    )
+    assert mechanism.built.law.metric.weights.min() == 65535
+    factor = sampled_factor(mechanism)
+    assert 0.01 < factor <= mechanism.factor <= 1.0
+    assert mechanism.recertify() == mechanism.factor
+
+
+def test_a_bound_over_edges_at_the_horizon_sees_them():
+    """Axis edges at 65535 beside short other ones: neighbours differ by two of those."""
+    weights = np.full((4, 4, 8), 3000, np.uint16)
+    weights[:, :, :2] = 65535
+    metric = GraphMetric(weights, 22.0 / 65535)
+    k = np.ones(16, np.uint64)
+    sums, _ = metric.exact_sums(k, decay_table(metric.quantum))
+    slopes = largest_gradients(metric, k, sums, (1.0, 1.0))
+    P = decay_table(metric.quantum)[metric.distances(np.arange(16))].astype(float)
+    P = (P / P.sum(axis=1, keepdims=True)).reshape(4, 4, 16)
+    steps = (P[:, 1:], P[:, :-1]), (P[1:], P[:-1])
+    largest = max(np.abs(x / y - 1).max() for a, b in steps for x, y in ((a, b), (b, a)))
+    assert math.expm1(5000 * metric.quantum) < largest <= slopes.max()
+    assert slopes.max() <= math.sqrt(2) * largest * 1.001
+
+
+@pytest.mark.parametrize("shape", [(1, 6), (6, 1)])
+@pytest.mark.parametrize("frame", [0, 2])
+def test_a_single_row_may_have_a_frame(shape, frame, tmp_path):
+    levels = np.linspace(1e-3, 2e-3, 6).reshape(shape)
+    privacy_map = PrivacyMap(levels, cell=(100.0, 60.0))
+    mechanism = EikonalMechanism.build(privacy_map, places="continuous", frame=frame)
+    assert mechanism.reports.shape == (shape[0] + 2 * frame, shape[1] + 2 * frame)
+    assert 0.9 < sampled_factor(mechanism) <= mechanism.factor <= 1.0
+    mechanism.save(tmp_path / "row.npz")
+    assert EikonalMechanism.load(tmp_path / "row.npz").factor == mechanism.factor
+
+
+@pytest.mark.parametrize("cell", [(100.0, 100.0), (10.0, 200.0)])
+def test_the_least_price_on_oblong_cells_is_the_one_that_is_told(cell):
+    def build(price: float) -> EikonalMechanism:
+        levels = np.full((3, 3), price / min(cell))
+        return EikonalMechanism.build(PrivacyMap(levels, cell=cell), places="continuous")
+
+    with pytest.raises(InvalidInput, match=r"continuous places; got 0\.008:") as told:
+        build(0.008)
+    least = float(re.search(r"at least ([0-9.]+) ", str(told.value))[1])
+    with pytest.raises(InvalidInput, match="at least"):
+        build(least * 0.999)
+    assert build(least * 1.001).factor <= 1.0
+
+
+@pytest.mark.parametrize("price", [0.0082, 0.03])
+def test_reports_on_a_small_map_depend_on_the_secret(price):
+    """Where all of the map lies within the flat core, nothing else would be left."""
+    mechanism = EikonalMechanism.build(
+        PrivacyMap(np.full((6, 6), price / 100), cell="100 m"), places="continuous"
+    )
+    assert sampled_factor(mechanism) <= mechanism.factor <= 1.0
+    a, b = (mechanism.distribution(place).ravel() for place in ([50.0, 50.0], [550.0, 550.0]))
+    told = np.abs(np.log(a[a > 0] / b[a > 0])).max()  # over reports with a weight
+    assert told > 0.5 * price * 5 * math.sqrt(2)

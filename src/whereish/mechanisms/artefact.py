@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ def load_artefact(path: str | Path) -> Artefact:
         digest, kind = certificate["sha256"], str(certificate["kind"])
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {str(path)!r}") from None
-    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile):
+    except (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error):
         raise InvalidInput(f"{str(path)!r} is not a mechanism saved by whereish") from None
     if not known:
         raise InvalidInput(f"{str(path)!r} was saved by a later whereish; upgrade to read it")

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable, Remap
 from whereish.mechanisms.bilinear_rounding import corners, rounded
-from whereish.mechanisms.eikonal_build import EikonalOptions, Places
+from whereish.mechanisms.eikonal_build import EikonalOptions, Places, check_places
 from whereish.mechanisms.eikonal_query import EikonalQuery, Query
 from whereish.mechanisms.eikonal_sampler import LawSampler
 from whereish.mechanisms.map_metric import MapGeodesic
@@ -74,6 +74,9 @@ class EikonalMechanism(Composable):
     places: Places = "cells"
     neighbours: int = 16
     divided: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_places(self.places)
 
     @overload
     @classmethod

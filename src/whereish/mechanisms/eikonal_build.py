@@ -13,7 +13,7 @@ from whereish.solvers.places_law import law_on_places
 from whereish.solvers.stencil import stencil_factor
 from whereish.space.points import FloatArray
 
-__all__ = ["EikonalOptions", "Places", "checked_neighbours", "levels_in_use"]
+__all__ = ["EikonalOptions", "Places", "check_places", "checked_neighbours", "levels_in_use"]
 
 Places = Literal["cells", "continuous"]
 
@@ -28,8 +28,7 @@ class EikonalOptions:
     divide_stencil: bool = False
 
     def __post_init__(self) -> None:
-        if self.places not in ("cells", "continuous"):
-            raise InvalidInput(f"places must be 'cells' or 'continuous'; got {self.places!r}")
+        check_places(self.places)
         checked_neighbours(self.directions)
         frame = self.frame
         if frame is not None and not (isinstance(frame, int) and frame >= 0):
@@ -58,6 +57,12 @@ class EikonalOptions:
             progress=progress,
         )
         return built, divided
+
+
+def check_places(places: object) -> None:
+    """Refuse anything but "cells" and "continuous"."""
+    if places not in ("cells", "continuous"):
+        raise InvalidInput(f"places must be 'cells' or 'continuous'; got {places!r}")
 
 
 def checked_neighbours(neighbours: int) -> int:

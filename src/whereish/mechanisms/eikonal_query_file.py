@@ -7,25 +7,33 @@ follow from the edges.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.artefact import Artefact, load_artefact, save_artefact
 from whereish.mechanisms.eikonal_query import EikonalQuery
 from whereish.mechanisms.map_file import (
     EIKONAL_QUERY,
-    check_claim,
+    check_cells,
+    check_claims,
     check_kind,
+    counts,
     edge_arrays,
     edge_certificate,
     kept_factor,
+    number,
     saved_map,
     saved_metric,
+    whole,
 )
 from whereish.solvers.eikonal_law import prices_on_cells
-from whereish.solvers.query_law import QueryLaw, query_factors, query_sums
+from whereish.solvers.lowering import edges_between, worst_edge
+from whereish.solvers.query_law import QueryLaw, check_size, query_factors, query_sums
+from whereish.space.points import FloatArray
 
 __all__ = ["from_artefact", "read", "recertified", "write"]
 
@@ -57,33 +65,48 @@ def read(path: Path) -> EikonalQuery:
 def from_artefact(saved: Artefact) -> EikonalQuery:
     """The mechanism of a file that was read already, certified anew from its numbers."""
     check_kind(saved, EIKONAL_QUERY)
-    arrays, certificate = saved.arrays, saved.certificate
     privacy_map, neighbours, divided = saved_map(saved)
-    answers, answer_of = arrays["answers"], arrays["answer_of"].astype(np.intp)
-    named = np.array_equal(np.unique(answer_of), np.arange(len(answers)))
-    if answer_of.shape != (privacy_map.values.size,) or not named:
+    cells = privacy_map.values.size
+    answers = saved.arrays["answers"]
+    if answers.ndim != 1 or answers.dtype.kind not in "biufUS":
+        raise InvalidInput("'answers' in the file must be a list of numbers or text")
+    check_size(cells, len(answers))
+    answer_of = counts(saved, "answer_of", (cells,)).astype(np.intp)
+    if not np.array_equal(np.unique(answer_of), np.arange(len(answers))):
         raise InvalidInput("the file must name one of its answers for every cell, and all of them")
     promised = prices_on_cells(privacy_map.plane_levels(divided), privacy_map.sides, neighbours)
     metric = saved_metric(saved, promised)
-    u, v = certificate["worst_cells"]
+    check_cells(saved, "worst_cells", cells)
     law = QueryLaw(
         metric,
         metric.set_distances(answer_of, len(answers)),
-        arrays["weights"],
-        arrays["sums"],
-        float(certificate["factor"]),
-        (int(u), int(v)),
-        int(certificate["rounds"]),
+        counts(saved, "weights", answers.shape),
+        counts(saved, "sums", (cells,)),
+        number(saved, "factor"),
+        (0, 0),
+        whole(saved, "rounds"),
         promised,
     )
+    # Factor and worst cells are those of the numbers, whatever the file says.
+    factors = _factors(law)
+    found = kept_factor(factors[_edges(law)])
+    law = replace(law, factor=found, worst=worst_edge(factors, metric)[1])
     mechanism = EikonalQuery(privacy_map, answers, answer_of, law, neighbours, divided)
-    check_claim(recertified(mechanism), mechanism.factor)
+    check_claims(saved, mechanism, found, "factor")
     return mechanism
 
 
 def recertified(mechanism: EikonalQuery) -> float:
     """The factor, from the numbers alone; raises `NotPrivate` if they do not bear it out."""
-    law = mechanism.law
+    return kept_factor(_factors(mechanism.law)[_edges(mechanism.law)])
+
+
+def _factors(law: QueryLaw) -> FloatArray:
+    """The share of its promise that each edge uses, once the sums were found to be right."""
     if not np.array_equal(query_sums(law.metric, law.distances, law.weights), law.sums):
         raise NotPrivate("the sums of this mechanism are not those of its weights")
-    return kept_factor(query_factors(law))
+    return query_factors(law)
+
+
+def _edges(law: QueryLaw) -> NDArray[np.bool_]:
+    return edges_between(law.metric, np.ones(law.metric.cells, np.bool_))

@@ -3,34 +3,46 @@
 Saved are the map's levels and, per edge, by how many quanta it was lowered; the prices
 themselves follow from the map.  A hash of the edges in use is checked when a file is
 read, so that the law read is the law certified.
+
+Whoever writes a file can compute its hashes, so nothing in it is believed: every entry must
+have its form, the certificate is computed anew, and what the file claims must follow from it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.errors import InvalidInput, NotPrivate
+from whereish.errors import InvalidInput, NotPrivate, WhereishError
 from whereish.mechanisms.artefact import Artefact
+from whereish.mechanisms.eikonal_build import checked_neighbours
 from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.privacy_map import PrivacyMap
-from whereish.solvers.geodesics import GraphMetric
+from whereish.solvers.geodesics import LARGEST_MAP, GraphMetric
+from whereish.solvers.lanes import LIMIT
 from whereish.solvers.lowering import metric_in_use
+from whereish.solvers.stencil import stencil_factor
 
 __all__ = [
     "EIKONAL",
     "EIKONAL_QUERY",
     "UnderMap",
-    "check_claim",
+    "check_cells",
+    "check_claims",
     "check_kind",
+    "counts",
     "edge_arrays",
     "edge_certificate",
     "kept_factor",
+    "number",
     "saved_map",
     "saved_metric",
+    "whole",
 ]
 
 EIKONAL = "eikonal"
@@ -91,14 +103,80 @@ def check_kind(saved: Artefact, kind: str) -> None:
 def saved_map(saved: Artefact) -> tuple[PrivacyMap, int, float]:
     """The map, the directions of its stencil, and the factor by which it was divided."""
     certificate = saved.certificate
-    privacy_map = PrivacyMap.from_json(certificate["map"], saved.arrays["levels"])
-    return privacy_map, int(certificate["neighbours"]), float(certificate["divided_by"])
+    levels = saved.arrays["levels"]
+    if levels.dtype != np.float64 or levels.ndim != 2 or levels.size > LARGEST_MAP:
+        raise InvalidInput(
+            "the levels in the file must be an array (rows, columns) of float64 with at most"
+            f" {LARGEST_MAP:,} cells; got {levels.dtype} of shape {levels.shape}"
+        )
+    try:
+        privacy_map = PrivacyMap.from_json(certificate["map"], levels)
+    except WhereishError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise InvalidInput("the file's 'map' is not the description of a privacy map") from None
+    if certificate["map"] != privacy_map.to_json():
+        raise InvalidInput("the file's 'map' does not describe the privacy map that it holds")
+    neighbours = checked_neighbours(whole(saved, "neighbours"))
+    divided = number(saved, "divided_by")
+    factor = stencil_factor(neighbours, privacy_map.sides, privacy_map.shape)
+    if divided not in (1.0, factor):
+        raise InvalidInput(
+            f"'divided_by' in the file must be 1 or the stencil factor, {factor:.6f}; got"
+            f" {divided!r}: build the mechanism again"
+        )
+    return privacy_map, neighbours, divided
+
+
+def whole(saved: Artefact, name: str, *, most: int | None = None) -> int:
+    """An integer >= 0 (and <= `most`) of the certificate."""
+    value = saved.certificate[name]
+    if type(value) is not int or value < 0 or (most is not None and value > most):
+        limit = "" if most is None else f" and <= {most}"
+        raise InvalidInput(f"{name!r} in the file must be an integer >= 0{limit}; got {value!r}")
+    return value
+
+
+def number(saved: Artefact, name: str) -> float:
+    """A finite number of the certificate."""
+    value = saved.certificate[name]
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise InvalidInput(f"{name!r} in the file must be a finite number; got {value!r}")
+    return float(value)
+
+
+def check_cells(saved: Artefact, name: str, cells: int) -> None:
+    """Refuse anything but a pair of cells in the certificate."""
+    value = saved.certificate[name]
+    pair = isinstance(value, list) and len(value) == 2
+    if not pair or any(type(cell) is not int or not 0 <= cell < cells for cell in value):
+        raise InvalidInput(f"{name!r} in the file must be two of {cells} cells; got {value!r}")
+
+
+def counts(saved: Artefact, name: str, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+    """An array of integers >= 0 of the file."""
+    array = saved.arrays[name]
+    if array.dtype.kind != "u" or array.shape != shape:
+        raise InvalidInput(
+            f"{name!r} in the file must be unsigned integers of shape {shape}; got"
+            f" {array.dtype} of shape {array.shape}"
+        )
+    return np.asarray(array, np.uint64)
 
 
 def saved_metric(saved: Artefact, promised: NDArray[np.float64]) -> GraphMetric:
     """The edges in use, from the prices that follow from the map in the file."""
     unlowered = metric_in_use(promised)
-    weights = (unlowered.weights.astype(np.int32) - saved.arrays["lowered_by"]).astype(np.uint16)
+    lowered_by = saved.arrays["lowered_by"]
+    highest = unlowered.weights.astype(np.int64)
+    if lowered_by.dtype.kind != "i" or lowered_by.shape != highest.shape:
+        raise InvalidInput(
+            f"'lowered_by' in the file must be integers of shape {highest.shape}; got"
+            f" {lowered_by.dtype} of shape {lowered_by.shape}"
+        )
+    if ((lowered_by > highest) | (lowered_by < highest - LIMIT)).any():
+        raise InvalidInput(f"'lowered_by' in the file must leave every edge between 0 and {LIMIT}")
+    weights = (highest - lowered_by).astype(np.uint16)
     if _hash(weights) != saved.certificate["edges_sha256"]:
         raise NotPrivate(
             "the edge weights that follow from this file are not those that were certified;"
@@ -108,17 +186,25 @@ def saved_metric(saved: Artefact, promised: NDArray[np.float64]) -> GraphMetric:
 
 
 def kept_factor(factors: NDArray[np.float64]) -> float:
-    """The largest factor where there is an edge (NaN: none); raises `NotPrivate` above 1."""
-    factor = 0.0 if np.isnan(factors).all() else float(np.nanmax(factors))
+    """The largest factor, 0 if there are none; raises `NotPrivate` above 1.
+
+    What cannot be bounded (NaN) counts as infinite: give the factors of real edges only.
+    """
+    factor = float(np.where(np.isnan(factors), np.inf, factors).max(initial=0.0))
     if factor > 1.0:
         raise NotPrivate(f"this mechanism keeps only {factor:.6f} times its promise")
     return factor
 
 
-def check_claim(found: float, claimed: float) -> None:
-    """Refuse a certificate that is better than the numbers."""
-    if found > claimed * (1 + 1e-12):
+def check_claims(saved: Artefact, mechanism: UnderMap, found: float, claim: str) -> None:
+    """Refuse a certificate that is not that of the numbers: its factor and its guarantee."""
+    if not found <= number(saved, claim) * (1 + 1e-12):
         raise NotPrivate("this file claims a better certificate than its numbers bear out")
+    if saved.certificate["guarantee"] != json.loads(json.dumps(mechanism.guarantee.to_json())):
+        raise NotPrivate(
+            "the guarantee in this file is not the one that its numbers bear out; build the"
+            " mechanism again"
+        )
 
 
 def _hash(array: NDArray[Any]) -> str:

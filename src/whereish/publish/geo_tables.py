@@ -2,6 +2,9 @@
 
 The guarantee goes into a GeoPackage's metadata tables and a GeoJSON's foreign member
 "whereish".
+
+GDAL may end a stream early without an error, so its rows are counted against what the file
+is known to hold before the stream ends.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +20,12 @@ import pyarrow as pa
 
 from whereish.errors import InvalidInput, MissingExtra
 from whereish.publish.crs import require_degrees
+from whereish.publish.geojson_features import count_features
 from whereish.publish.tables import BATCH_ROWS, Table, Wanted, Writing, check_columns
 
 __all__ = ["open_table", "write_table"]
 
 _DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON"}
-_GPX_POINTS = ("waypoints", "route_points", "track_points")
 
 
 def _pyogrio() -> Any:
@@ -34,9 +37,17 @@ def _pyogrio() -> Any:
 
 
 @contextlib.contextmanager
-def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
-    """Open one layer of points."""
+def open_table(
+    path: Path, wanted: Wanted, counts: Mapping[str, int] | None = None
+) -> Iterator[Table]:
+    """Open one layer of points.
+
+    `counts` are the rows of each layer that may be read, where another than GDAL counted them.
+    """
     pyogrio = _pyogrio()
+    if path.suffix == ".gpkg":
+        _check_alone(path)
+    features = count_features(path) if path.suffix == ".geojson" else None
     geometry = wanted.geometries[0] if wanted.geometries else "geometry"
     fields = [name for name in wanted.columns if name != geometry]
     with contextlib.ExitStack() as stack:
@@ -44,8 +55,8 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", RuntimeWarning)
         try:
-            layer = _layer(path, wanted.layer, pyogrio)
-            info = pyogrio.read_info(path, layer=layer)
+            layer = _layer(path, wanted.layer, counts, pyogrio)
+            info = pyogrio.read_info(path, layer=layer, force_feature_count=True)
             check_columns(path.name, [geometry, *info["fields"]], wanted.columns)
             crs = require_degrees(info["crs"], f"the input {path.name}")
             meta, reader = stack.enter_context(
@@ -64,10 +75,37 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
             pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=schema)
             for batch in reader
         )
-        yield Table(schema, batches, None, crs)
+        rows = info["features"] if features is None else features
+        if counts is not None:
+            rows = counts.get(layer, rows)
+        yield Table(schema, _all_of(batches, rows, path), None, crs)
 
 
-def _layer(path: Path, asked: str | None, pyogrio: Any) -> str:
+def _all_of(batches: Iterator[pa.RecordBatch], rows: int, path: Path) -> Iterator[pa.RecordBatch]:
+    """The batches, if they have so many rows in all."""
+    seen = 0
+    for batch in batches:
+        seen += len(batch)
+        yield batch
+    if seen != rows:
+        raise InvalidInput(
+            f"the input {path.name} must have {rows} rows in the layer that is read, but GDAL reads"
+            f" {seen}: is it damaged, or is a text in it very long?"
+        )
+
+
+def _check_alone(path: Path) -> None:
+    """No rows wait in a journal beside the file, where neither we nor its digest see them."""
+    for ending in ("-wal", "-journal"):
+        beside = path.with_name(path.name + ending)
+        if beside.exists() and beside.stat().st_size:
+            raise InvalidInput(
+                f"the input {path.name} has unmerged changes in {beside.name} beside it: close the"
+                " program that writes it, or open and close it with one that merges them"
+            )
+
+
+def _layer(path: Path, asked: str | None, counts: Mapping[str, int] | None, pyogrio: Any) -> str:
     """The layer asked for, or the only one that has rows."""
     layers = [str(name) for name, _ in pyogrio.list_layers(path)]
     if asked is not None:
@@ -76,13 +114,15 @@ def _layer(path: Path, asked: str | None, pyogrio: Any) -> str:
                 f"layer must be one of {', '.join(map(repr, layers))}; got {asked!r}"
             )
         return asked
-    if path.suffix == ".gpx":
-        layers = [name for name in layers if name in _GPX_POINTS]
-    filled = [
-        name
-        for name in layers
-        if pyogrio.read_info(path, layer=name, force_feature_count=True)["features"]
-    ]
+    if len(layers) == 1:
+        return layers[0]
+    if counts is None:
+        counts = {
+            name: pyogrio.read_info(path, layer=name, force_feature_count=True)["features"]
+            for name in layers
+        }
+    layers = [name for name in layers if name in counts]
+    filled = [name for name in layers if counts[name]]
     if len(filled) > 1:
         raise InvalidInput(
             f"the input {path.name} has rows in the layers {', '.join(map(repr, filled))}: choose"

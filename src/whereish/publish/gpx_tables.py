@@ -7,6 +7,10 @@ GDAL reads a number that is none ("48.x5") as its leading digits, or as 0.  So t
 parsed once before, as it streams: every point must have a latitude and a longitude that are
 numbers, and so must what is kept and the schema calls a number.  A document type, which
 could declare entities that expand without end, is refused.
+
+GDAL also stops without a word where a text or a comment is long, knows no prefixes and sees
+no point within another.  So points may stand only where the schema has them, and GDAL must
+deliver as many as were counted here.
 """
 
 from __future__ import annotations
@@ -32,7 +36,13 @@ __all__ = ["open_table", "write_table"]
 CHILDREN = ("ele", "time", "magvar", "geoidheight", "name", "cmt", "desc", "src", "sym", "type")
 """What a waypoint may say besides where it is, in the order of the GPX 1.1 schema."""
 
-_POINTS = ("wpt", "rtept", "trkpt")
+_POINTS = {
+    "waypoints": ["gpx", "wpt"],
+    "route_points": ["gpx", "rte", "rtept"],
+    "track_points": ["gpx", "trk", "trkseg", "trkpt"],
+}
+"""GDAL's layers, and where their points stand."""
+_TAGS = {path[-1]: (layer, path[:-1]) for layer, path in _POINTS.items()}
 _NUMBERS = ("ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata")
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 
@@ -45,20 +55,23 @@ _HEAD = (
 
 @contextlib.contextmanager
 def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
-    """Open one layer of points, if all its numbers are numbers."""
-    _Numbers(path.name, [name for name in wanted.columns if name in _NUMBERS]).check(path)
-    with geo_tables.open_table(path, wanted) as table:
+    """Open one layer of points, if all numbers are numbers and GDAL delivers every point."""
+    points = _Points(path.name, [name for name in wanted.columns if name in _NUMBERS])
+    points.check(path)
+    with geo_tables.open_table(path, wanted, points.counts) as table:
         yield table
 
 
-class _Numbers:
-    """Counts the points of a GPX file that have text in the place of a number."""
+class _Points:
+    """Counts the points of a GPX file, the misplaced ones, and text in place of a number."""
 
     def __init__(self, name: str, kept: Sequence[str]) -> None:
         self._name, self._kept = name, kept
         self._inside: list[str] = []
         self._text: list[str] | None = None
-        self._wrong = 0
+        self._wrong = self._misplaced = 0
+        self.counts = dict.fromkeys(_POINTS, 0)
+        """Points by the layer that GDAL puts them into."""
 
     def check(self, path: Path) -> None:
         """Read the whole file; an error names the file and counts, and quotes nothing."""
@@ -69,10 +82,18 @@ class _Numbers:
         with path.open("rb") as file:
             try:
                 parser.ParseFile(file)
-            except expat.ExpatError:
+            except InvalidInput:
+                raise
+            # An encoding that Python does not know, or that expat cannot use, is the file's fault.
+            except (expat.ExpatError, LookupError, ValueError):
                 raise InvalidInput(
                     f"the input {self._name} cannot be read as gpx: is it damaged?"
                 ) from None
+        if self._misplaced:
+            raise InvalidInput(
+                f"the input {self._name} must have its points as wpt in gpx, rtept in rte or trkpt"
+                f" in trkseg, without a prefix; {self._misplaced} are elsewhere: is it damaged?"
+            )
         if self._wrong:
             raise InvalidInput(
                 f"the input {self._name} must have numbers as lat and lon of each point, and as the"
@@ -81,12 +102,18 @@ class _Numbers:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(":")[2]
-        if name in _POINTS:
+        if name in _TAGS:
+            layer, parents = _TAGS[name]
+            self.counts[layer] += 1
+            self._misplaced += tag != name or self._inside != parents
             self._count(attributes.get("lat", ""))
             self._count(attributes.get("lon", ""))
-        elif name in self._kept and self._inside and self._inside[-1] in _POINTS:
+        elif name in self._kept and self._inside and self._inside[-1] in _TAGS:
             self._text = []
-        self._inside.append(name)
+        elif tag == name and {"lat", "lon"} <= attributes.keys():
+            # A point by another name, such as one flipped bit makes.
+            self._misplaced += "extensions" not in self._inside
+        self._inside.append(tag)
 
     def _characters(self, text: str) -> None:
         if self._text is not None:

@@ -20,6 +20,8 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.errors import InvalidInput
+
 __all__ = ["corner_levels", "square_factors"]
 
 Floats = NDArray[np.float64]
@@ -55,6 +57,10 @@ def square_factors(slopes: Floats, levels: Floats, cell: tuple[float, float]) ->
     levels : eps at the same corners.
     cell : height and width of a square.
     """
+    if slopes.shape != levels.shape:
+        raise InvalidInput(
+            f"slopes and levels must have the same shape; got {slopes.shape} and {levels.shape}"
+        )
     down, across = slopes.shape[-2:]
     one, single = np.ones((1, 1)), np.ones((1, 1, 1))
     a, b = (_RAISED, _PRODUCT) if down > 1 else (one, single)

@@ -6,6 +6,7 @@ their centres.  (:mod:`places_law` has the law for places between the centres.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,12 +28,14 @@ from whereish.solvers.lowering import (
 from whereish.solvers.stencil import edge_integrals
 
 __all__ = [
+    "LEAST_PRICE",
     "BuiltLaw",
     "check_resolution",
     "exponential_law",
     "framed_law",
     "inner_cells",
     "law_on_cells",
+    "least_price",
     "prices_on_cells",
 ]
 
@@ -41,7 +44,8 @@ Progress = Callable[[int, float], None]
 Prices = Callable[[Floats, tuple[float, float], int], Floats]
 """Edge prices of a framed map, from its levels, the sides of a cell and the neighbours."""
 
-_FEWEST_QUANTA = 24  # per edge: rounding down then costs at most 4%
+LEAST_PRICE = 24 * HORIZON / LIMIT
+"""What a cell must cost: 24 quanta, so that rounding an edge down costs at most 4%."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +89,18 @@ def inner_cells(shape: tuple[int, ...], frame: int) -> NDArray[np.int64]:
 
 def check_resolution(eps: Floats, cell: tuple[float, float]) -> None:
     """Refuse cells so small that the quantum would eat their prices."""
-    sides = [side for side, count in zip(cell, eps.shape, strict=True) if count > 1]
-    least = _FEWEST_QUANTA * HORIZON / LIMIT
-    if sides and float(eps.min()) * min(sides) < least:
+    price = least_price(eps, cell)
+    if price < LEAST_PRICE:
         raise InvalidInput(
-            f"a cell must cost at least {least:.3g} (its side times the lowest level);"
-            f" got {float(eps.min()) * min(sides):.3g}: use larger cells"
+            f"a cell must cost at least {LEAST_PRICE:.3g} (its side times the lowest level);"
+            f" got {price:.3g}: use larger cells"
         )
+
+
+def least_price(levels: Floats, cell: tuple[float, float]) -> float:
+    """The lowest level times the shortest side along which there are neighbours."""
+    sides = [side for side, count in zip(cell, levels.shape, strict=True) if count > 1]
+    return float(levels.min()) * min(sides, default=math.inf)
 
 
 def law_on_cells(
@@ -111,6 +120,7 @@ def law_on_cells(
     frame : cells of frame; None takes as many as the border needs, or none where that is
         more than a quarter of the map's side or the framed grid would be too large.
     """
+    check_resolution(eps, cell)
     return framed_law(
         eps, cell, prices_on_cells, neighbours=neighbours, frame=frame, progress=progress
     )
@@ -131,7 +141,6 @@ def framed_law(
     progress: Progress | None,
 ) -> BuiltLaw:
     """The law of a map with its frame (as in :func:`law_on_cells`), at the edge prices given."""
-    check_resolution(levels, cell)
     if frame is None:
         frame = frame_width(levels, cell)
         rows, cols = levels.shape

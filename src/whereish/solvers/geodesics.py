@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput
+from whereish.solvers.integer_law import check_sums, checked_weights
 from whereish.solvers.lanes import LANES, LIMIT
 from whereish.solvers.stencil import STENCILS, edge_slices
 from whereish.solvers.sweeps import BORDER, batch_distances, exact_sums, products, settle
@@ -163,7 +164,11 @@ class GraphMetric:
     ) -> tuple[NDArray[np.uint64], int]:
         """Sum over y of weights[y]·decay[D(u, y)] in integers, and the sweeps that settle all.
 
-        Cells u outside `sources` get 0.
+        Cells u outside `sources` get 0.  Weights so large that a sum could wrap around are
+        refused with `NotPrivate`.
         """
+        checked_weights(weights, self.cells)
         order = self.order if sources is None else self.order[np.isin(self.order, sources)]
-        return exact_sums(self.edges, self.offsets, *self.shape, order, weights, decay)
+        sums, sweeps = exact_sums(self.edges, self.offsets, *self.shape, order, weights, decay)
+        check_sums(sums)
+        return sums, sweeps

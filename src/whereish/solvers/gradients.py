@@ -34,6 +34,8 @@ def _corner_maxima(
     offsets: Any,
     rows: int,
     cols: int,
+    down: bool,
+    across: bool,
     order: Any,
     ratios: Any,
     growth: Any,
@@ -45,8 +47,9 @@ def _corner_maxima(
     """Squared maxima (rows, cols, 2, 2) over the reports in `order`.
 
     `ratios[c, k]` is Z_c/Z_a for the neighbour k (west, east, south, north), NaN where
-    one of the two is no secret; `growth[middle + i]` = e^{q·i}.  Distances below `core`
-    count as `core`.
+    one of the two is no secret; `down` and `across`: whether secrets have neighbours along
+    the columns and the rows at all.  `growth[middle + i]` = e^{q·i} for every change i of a
+    distance between neighbours.  Distances below `core` count as `core`.
     """
     pitch = cols + 2 * BORDER
     D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
@@ -80,10 +83,10 @@ def _corner_maxima(
                         slope = max(slope, flat) * inverse
                         square[k, lane] = slope * slope
                 for p in range(2):
-                    if np.isnan(ratios[i * cols + j, p]) and cols > 1:
+                    if np.isnan(ratios[i * cols + j, p]) and across:
                         continue
                     for s in range(2):
-                        if np.isnan(ratios[i * cols + j, 2 + s]) and rows > 1:
+                        if np.isnan(ratios[i * cols + j, 2 + s]) and down:
                             continue
                         for lane in range(LANES):
                             top[lane] = square[p, lane] + square[2 + s, lane]
@@ -98,12 +101,14 @@ def largest_gradients(
     sums: NDArray[np.uint64],
     cell: tuple[float, float],
     core: int = 0,
+    frame: int = 0,
 ) -> NDArray[np.float64]:
     """Largest |grad P|/P over all reports, at the corners of every square between four centres.
 
-    Returns (rows - 1, cols - 1, 2, 2): entry (i, j, up, right) for the square above and to
+    Secrets are all cells but the outermost `frame` rows and columns.  For rows x cols of them
+    returns (rows - 1, cols - 1, 2, 2): entry (i, j, up, right) for the square above and to
     the right of centre (i, j), at that corner of it; NaN where a corner is no secret.  A
-    one-dimensional map has intervals for squares, and both axes at least length 1.
+    single row or column of secrets has intervals for squares, and all axes at least length 1.
     """
     rows, cols = metric.shape
     Z = sums.astype(np.float64).reshape(rows, cols)
@@ -114,8 +119,12 @@ def largest_gradients(
     ratios[1:, :, 2] = Z[1:] / Z[:-1]
     ratios[:-1, :, 3] = Z[:-1] / Z[1:]
     steps = metric.steps
-    axis = metric.weights[:, :, [steps.index((0, 1)), steps.index((1, 0))]]
-    longest = int(axis[axis < 65535].max(initial=0))
+    # Neighbours differ by at most their edge, be it as long as the horizon.
+    right = metric.weights[:, :-1, steps.index((0, 1))]
+    up = metric.weights[:-1, :, steps.index((1, 0))]
+    longest = max(int(right.max(initial=0)), int(up.max(initial=0)))
+    inner = slice(frame, rows - frame), slice(frame, cols - frame)
+    down, across = (count - 2 * frame > 1 for count in (rows, cols))
     growth = np.exp(metric.quantum * np.arange(-longest, longest + 1)).astype(np.float32)
     reports = metric.order[weights[metric.order] > 0]
     squared = _corner_maxima(
@@ -123,6 +132,8 @@ def largest_gradients(
         metric.offsets,
         rows,
         cols,
+        down,
+        across,
         reports,
         ratios.reshape(-1, 4),
         growth,
@@ -131,13 +142,15 @@ def largest_gradients(
         core,
     )
     # Single precision: ten roundings, and the rounding of q·i inside the table.
-    lost = 5e-7 * np.hypot(1.0 / cell[0], 1.0 / cell[1])  # ratios near 1, less 1
+    lost = 5e-7 * np.hypot(down / cell[0], across / cell[1])  # ratios near 1, less 1
     slopes = np.sqrt(squared.astype(np.float64)) * (1.0 + 4e-6) + lost
-    i1, j1 = (1 if rows > 1 else 0), (1 if cols > 1 else 0)
+    slopes, Z = slopes[inner], Z[inner]
+    rows, cols = Z.shape
+    i1, j1 = int(down), int(across)
     out = np.full((rows - i1, cols - j1, 1 + i1, 1 + j1), np.nan)
-    for up in range(1 + i1):
-        for right in range(1 + j1):
-            part = slice(up, rows - i1 + up), slice(right, cols - j1 + right)
-            block = slopes[*part, 1 - right, 1 - up]
-            out[:, :, up, right] = np.where(np.isfinite(Z[part]), block, np.nan)
+    for north in range(1 + i1):
+        for east in range(1 + j1):
+            part = slice(north, rows - i1 + north), slice(east, cols - j1 + east)
+            block = slopes[*part, 1 - east, 1 - north]
+            out[:, :, north, east] = np.where(np.isfinite(Z[part]), block, np.nan)
     return out

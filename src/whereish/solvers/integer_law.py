@@ -22,13 +22,25 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.errors import NotPrivate
 from whereish.randomness import Randomness
 from whereish.solvers.lanes import LIMIT
 
-__all__ = ["TABLE_BITS", "decay_table", "integer_weights", "uniform_below"]
+__all__ = [
+    "SUM_LIMIT",
+    "TABLE_BITS",
+    "check_sums",
+    "checked_weights",
+    "decay_table",
+    "integer_weights",
+    "uniform_below",
+]
 
 TABLE_BITS = 42
 """t[0] = 2^42, which leaves 21 bits for the weights below 2^63."""
+
+SUM_LIMIT = 1 << 63
+"""Sums of masses stay below this, and are computed so that what reaches it stops there."""
 
 _FIXED_POINT = 128
 
@@ -57,6 +69,30 @@ def integer_weights(weights: NDArray[np.float64], largest_sum: float) -> NDArray
     """
     scale = 2.0 ** (62 - TABLE_BITS) / max(1.0, largest_sum)
     return np.rint(weights * scale).astype(np.uint64)
+
+
+def checked_weights(weights: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
+    """Weights of which no mass k·t reaches 2^63, so that saturated sums never wrap around."""
+    if weights.dtype != np.uint64 or weights.shape != (count,):
+        raise NotPrivate(
+            f"there must be {count} weights, as uint64; got {weights.dtype} of shape"
+            f" {weights.shape}: build the mechanism again"
+        )
+    if not 0 < int(weights.max()) < SUM_LIMIT >> TABLE_BITS:
+        raise NotPrivate(
+            f"weights must be below {SUM_LIMIT >> TABLE_BITS}, and one of them above 0; the largest"
+            f" is {int(weights.max())}: build the mechanism again"
+        )
+    return weights
+
+
+def check_sums(sums: NDArray[np.uint64]) -> None:
+    """Refuse sums that were stopped at 2^63."""
+    if int(sums.max(initial=0)) >= SUM_LIMIT:
+        raise NotPrivate(
+            "the masses of a secret must sum to less than 2^63; these weights sum to more: build"
+            " the mechanism again"
+        )
 
 
 def uniform_below(sums: NDArray[np.uint64], source: Randomness) -> NDArray[np.uint64]:

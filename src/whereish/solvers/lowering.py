@@ -31,6 +31,7 @@ __all__ = [
     "CertifiedLaw",
     "certify",
     "edge_factors",
+    "edges_between",
     "log_ratios",
     "mean_cell_ratios",
     "metric_in_use",
@@ -115,6 +116,16 @@ def edge_factors(metric: GraphMetric, sums: NDArray[np.uint64], promised: Floats
     ratios = log_ratios(sums, metric.shape, metric.steps)
     with np.errstate(invalid="ignore"):
         return np.asarray((used + ratios) * (1.0 + _GUARD) / promised)
+
+
+def edges_between(metric: GraphMetric, secrets: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which entries of `metric.weights` are edges of which both ends are secrets."""
+    out = np.zeros(metric.weights.shape, np.bool_)
+    inside = secrets.reshape(metric.shape)
+    for k, step in enumerate(metric.steps):
+        tail, head = edge_slices(metric.shape, step)
+        out[*tail, k] = inside[tail] & inside[head]
+    return out
 
 
 def worst_edge(factors: Floats, metric: GraphMetric) -> tuple[float, tuple[int, int]]:

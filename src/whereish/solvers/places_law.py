@@ -10,7 +10,8 @@ taken no further than it must:
 * A law ∝ e^{-d} has a tip at its report, from which it falls along both axes at once, by
   sqrt 2 times the slope of either: sqrt 2 / (1 + eps·h) times what is allowed.  Where that
   is more than the lowering of the map takes anyway, the tip is cut off: masses go with
-  max(d, `CORE`), the same for all cells within a tenth of a nat.
+  max(d, `CORE`), the same for all cells within a tenth of a nat.  On a map hardly wider than
+  that nothing but the flat part would be left, so there the map is lowered instead.
 * eps varies within a square, and its edges are shared by looser neighbours.  Where the
   bound of :mod:`bilinear_bound` exceeds, the map in use is lowered, and all is solved again.
 
@@ -25,9 +26,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.errors import SolverError
+from whereish.errors import InvalidInput, SolverError
 from whereish.solvers.bilinear_bound import corner_levels, square_factors
-from whereish.solvers.eikonal_law import BuiltLaw, Floats, Progress, framed_law
+from whereish.solvers.eikonal_law import (
+    LEAST_PRICE,
+    BuiltLaw,
+    Floats,
+    Progress,
+    framed_law,
+    least_price,
+)
 from whereish.solvers.gradients import largest_gradients
 from whereish.solvers.lowering import edge_factors, worst_edge
 from whereish.solvers.rounding_norm import axis_levels, directed_levels, longest_side
@@ -38,6 +46,8 @@ __all__ = ["CORE", "gradient_factors", "law_on_places", "prices_on_places"]
 CORE = 0.1
 """Distance within which a law is flat, where the tip must be cut off."""
 
+_SPREAD = 4.0  # times CORE: a map must reach that far from a corner for its tips to be cut off
+_LOWERED = 0.5  # of the least price: so far a map may be lowered
 _ROUNDS = 40
 _MARGIN = 0.998  # of the room that the largest gradient leaves
 _BLUR = 8  # cells
@@ -64,11 +74,19 @@ def law_on_places(
     """
     shape = (eps.shape[0], eps.shape[1])
     levels = np.minimum(eps, _STEEPEST * _least_around(eps))
+    _check_resolution(eps, cell)
     tip = math.sqrt(2.0) / (1.0 + float(eps.min()) * longest_side(cell, shape))
     for number in range(1, _ROUNDS + 1):
+        # Single precision keeps the saved file small; rounding is downwards.
+        used = _single(axis_levels(levels, cell))
+        if least_price(used, cell) < _LOWERED * LEAST_PRICE:
+            raise InvalidInput(
+                "levels that change this much cannot be kept on continuous places with such cells:"
+                f" the map would be lowered to {float((levels / eps).min()):.2g} of what was asked"
+                " for; use larger cells or a smoother map"
+            )
         built = framed_law(
-            # Single precision keeps the saved file small; rounding is downwards.
-            _single(axis_levels(levels, cell)),
+            used,
             cell,
             prices_on_places,
             neighbours=neighbours,
@@ -77,7 +95,7 @@ def law_on_places(
         )
         if eps.size == 1:
             return replace(built, gradient_factor=0.0)
-        if tip > _HARMLESS_TIP and 1 not in shape:
+        if tip > _HARMLESS_TIP and 1 not in shape and _reach(built) > _SPREAD * CORE:
             built = _without_tip(built)
         factors = gradient_factors(built, eps, cell)
         worst = float(factors.max())
@@ -102,12 +120,30 @@ def gradient_factors(built: BuiltLaw, eps: Floats, cell: tuple[float, float]) ->
     What cannot be bounded (a law that overflowed) counts as infinite, never as nothing.
     """
     law, frame = built.law, built.frame
-    slopes = largest_gradients(law.metric, law.weights, law.sums, cell, core=law.core)
-    # Squares of a framed grid start `frame` cells earlier; only those among secrets count.
-    levels = corner_levels(eps)
-    rows, cols = levels.shape[:2]
-    found = square_factors(slopes[frame : frame + rows, frame : frame + cols], levels, cell)
+    slopes = largest_gradients(law.metric, law.weights, law.sums, cell, core=law.core, frame=frame)
+    found = square_factors(slopes, corner_levels(eps), cell)
     return np.where(np.isnan(found), np.inf, found)
+
+
+def _check_resolution(eps: Floats, cell: tuple[float, float]) -> None:
+    """Refuse cells whose prices, less what rounding takes, would be eaten by the quantum."""
+    price = least_price(eps, cell)
+    if math.isinf(price):
+        return
+    # Along the longer side, `ratio` times the shorter, rounding leaves ln(1 + price·ratio)/ratio.
+    ratio = longest_side(cell, eps.shape) * float(eps.min()) / price
+    least = math.expm1(LEAST_PRICE * ratio) / ratio
+    if price < least:
+        raise InvalidInput(
+            f"a cell must cost at least {least:.4g} (its shorter side times the lowest level) for"
+            f" continuous places; got {price:.4g}: use larger cells"
+        )
+
+
+def _reach(built: BuiltLaw) -> float:
+    """The largest distance in use between a corner of the map and another cell of it."""
+    metric = built.metric_on_map
+    return float(metric.distances(np.zeros(1, np.int64)).max()) * metric.quantum
 
 
 def _without_tip(built: BuiltLaw) -> BuiltLaw:

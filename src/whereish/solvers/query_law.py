@@ -29,7 +29,13 @@ from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput, SolverError
 from whereish.solvers.geodesics import GraphMetric
-from whereish.solvers.integer_law import decay_table, integer_weights
+from whereish.solvers.integer_law import (
+    SUM_LIMIT,
+    check_sums,
+    checked_weights,
+    decay_table,
+    integer_weights,
+)
 from whereish.solvers.lowering import RESERVE, metric_in_use, worst_edge
 from whereish.solvers.stencil import edge_integrals, edge_slices
 
@@ -37,6 +43,7 @@ __all__ = [
     "LARGEST_TABLE",
     "MOST_ANSWERS",
     "QueryLaw",
+    "check_size",
     "law_on_answers",
     "query_factors",
     "query_sums",
@@ -106,11 +113,7 @@ def law_on_answers(
     progress : called with each round and its factor.
     """
     count = int(answers.max()) + 1
-    if count > MOST_ANSWERS or count * answers.size > LARGEST_TABLE:
-        raise InvalidInput(
-            f"a query must have at most {MOST_ANSWERS} answers, and at most {LARGEST_TABLE:,}"
-            f" cells times answers; got {answers.size:,} cells and {count:,} answers"
-        )
+    check_size(answers.size, count)
     promised = edge_integrals(eps, cell, neighbours=neighbours)
     metric = metric_in_use(promised)
     use = promised * (1.0 - RESERVE)
@@ -135,6 +138,15 @@ def law_on_answers(
             use = np.minimum(use, _HALF * promised)
         metric = GraphMetric.from_prices(use)
     raise SolverError("half of every price was refused; please report the map")
+
+
+def check_size(cells: int, answers: int) -> None:
+    """Refuse more answers, or a larger table of distances, than can be had."""
+    if answers > MOST_ANSWERS or answers * cells > LARGEST_TABLE:
+        raise InvalidInput(
+            f"a query must have at most {MOST_ANSWERS} answers, and at most {LARGEST_TABLE:,}"
+            f" cells times answers; got {cells:,} cells and {answers:,} answers"
+        )
 
 
 def query_factors(law: QueryLaw) -> Floats:
@@ -182,11 +194,13 @@ def _largest_changes(
 def query_sums(
     metric: GraphMetric, distances: NDArray[np.uint16], weights: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    """The exact sum of the masses of every cell."""
+    """The exact sum of the masses of every cell; weights that could wrap it are refused."""
+    checked_weights(weights, len(distances))
     table = decay_table(metric.quantum)
     total = np.zeros(distances.shape[1], np.uint64)
     for weight, layer in zip(weights, distances, strict=True):
-        total += weight * table[layer]
+        total = np.minimum(total + weight * table[layer], np.uint64(SUM_LIMIT))
+    check_sums(total)
     return total
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.compiled import kernel
+from whereish.solvers.integer_law import SUM_LIMIT
 from whereish.solvers.lanes import LANES, LIMIT, accumulate, relax
 
 __all__ = ["BORDER", "batch_distances", "exact_sums", "products", "settle"]
@@ -27,6 +28,8 @@ BORDER = 3
 """Cells of padding on every side: the reach of the widest stencil."""
 
 _BLOCK = 256  # cells summed in single precision before the sum moves to double precision
+
+_SUM_LIMIT = np.uint64(SUM_LIMIT)
 
 Words = NDArray[np.uint16]
 Ints = NDArray[np.int64]
@@ -155,7 +158,10 @@ def exact_sums(
     weights: NDArray[np.uint64],
     decay: NDArray[np.uint64],
 ) -> tuple[NDArray[np.uint64], int]:
-    """The integers sum_y weights[y]·decay[D(u, y)] for the cells u in `order`; most sweeps."""
+    """The integers sum_y weights[y]·decay[D(u, y)] for the cells u in `order`; most sweeps.
+
+    Products must be below 2^63; a sum that reaches 2^63 stops there instead of wrapping.
+    """
     pitch = cols + 2 * BORDER
     D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
     total = np.zeros(LANES, np.uint64)
@@ -176,7 +182,8 @@ def exact_sums(
                 weight = weights[i * cols + j]
                 if weight > 0:
                     for lane in range(LANES):
-                        total[lane] += weight * decay[D[base + j, lane]]
+                        mass = weight * decay[D[base + j, lane]]
+                        total[lane] = min(total[lane] + mass, _SUM_LIMIT)
         for lane in range(min(LANES, len(order) - start)):
             out[order[start + lane]] = total[lane]
     return out, most

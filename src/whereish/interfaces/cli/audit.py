@@ -76,7 +76,7 @@ def _audit_under_map(artefact: Artefact, as_json: bool) -> None:
     else:
         mechanism = eikonal_query_file.from_artefact(artefact)
     law = mechanism.built.law if isinstance(mechanism, EikonalMechanism) else mechanism.law
-    factor = mechanism.recertify()
+    factor = mechanism.factor
     if as_json:
         payload = {
             "kind": artefact.kind,
@@ -85,7 +85,7 @@ def _audit_under_map(artefact: Artefact, as_json: bool) -> None:
             "factor": factor,
             "worst": list(law.worst),
             "sha256": artefact.certificate["sha256"],
-            "guarantee": artefact.certificate["guarantee"],
+            "guarantee": mechanism.guarantee.to_json(),
         }
         click.echo(json.dumps(payload, indent=2))
         return
