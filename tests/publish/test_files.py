@@ -591,3 +591,27 @@ def test_two_geometries_are_both_described(tmp_path):
     assert released.geometry.name == "geometry"
     wh.sanitize(tmp_path / "in.parquet", tmp_path / "out.gpkg", **plan)
     assert {"work_lon", "work_lat"} <= set(gpd.read_file(tmp_path / "out.gpkg").columns)
+
+
+def test_kept_columns_of_every_number_and_time_come_back(tmp_path):
+    kinds = [
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+        *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.date32(), pa.time32("ms"), pa.time64("us"), pa.bool_(), pa.float32()),
+        *(pa.timestamp("ms"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.duration("us")),
+    ]
+    values = [0, 1, None, 127, 5] * 20
+    kept = {
+        str(kind): pa.array(values, pa.int64()).cast(kind, safe=False)
+        if not pa.types.is_date32(kind) and not pa.types.is_time32(kind)
+        else pa.array(values, pa.int32()).cast(kind)
+        for kind in kinds
+    }
+    frame = people(100)
+    table = pa.table({"lon": frame["lon"], "lat": frame["lat"], **kept})
+    pq.write_table(table, tmp_path / "in.parquet")
+    plan = {"lon": "lon", "lat": "lat", "epsilon": EPS, "keep": list(kept)}
+    wh.sanitize(tmp_path / "in.parquet", tmp_path / "out.parquet", **plan)
+    released = pq.read_table(tmp_path / "out.parquet")
+    for name, column in kept.items():
+        assert released[name].combine_chunks().equals(column), name

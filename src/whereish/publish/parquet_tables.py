@@ -72,16 +72,25 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
     if writing.geometries:
         metadata[b"geo"] = geo_metadata(writing.geometries, writing.crs)
     schema = writing.schema.with_metadata(metadata)
-    # Reports rarely repeat, so a dictionary of them only costs time.
+    # Reports rarely repeat, so a dictionary of them only costs time; nor do most times and
+    # numbers of rows, whose differences are small.
     floats = [f.name for f in schema if pa.types.is_floating(f.type)]
-    repeating = [f.name for f in schema if f.name not in (*floats, *writing.geometries)]
-    split = dict.fromkeys(floats, "BYTE_STREAM_SPLIT")
+    whole = [f.name for f in schema if pa.types.is_integer(f.type) or _is_time(f.type)]
+    others = (*floats, *whole, *writing.geometries)
+    encoding = dict.fromkeys(floats, "BYTE_STREAM_SPLIT")
+    encoding |= dict.fromkeys(whole, "DELTA_BINARY_PACKED")
     with parquet.ParquetWriter(
         path,
         schema,
-        use_dictionary=repeating,
-        column_encoding=split or None,
+        use_dictionary=[f.name for f in schema if f.name not in others],
+        column_encoding=encoding or None,
         write_page_checksum=True,
     ) as sink:
         for batch in batches:
             sink.write_batch(batch.replace_schema_metadata(metadata))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    """Whether Parquet keeps a type as a whole number of ticks."""
+    types = pa.types
+    return bool(types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind))
