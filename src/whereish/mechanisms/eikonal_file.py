@@ -23,14 +23,14 @@ from whereish.mechanisms.map_file import (
     check_cells,
     check_claims,
     check_kind,
-    counts,
     edge_arrays,
     edge_certificate,
     kept_factor,
-    number,
+    saved_counts,
+    saved_float,
+    saved_int,
     saved_map,
     saved_metric,
-    whole,
 )
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.solvers.eikonal_law import BuiltLaw, inner_cells, prices_on_cells
@@ -88,21 +88,23 @@ def from_artefact(saved: Artefact) -> EikonalMechanism:
         used, prices = privacy_map.plane_levels(divided), prices_on_cells
     promised = prices(framed(used, sides, frame), sides, neighbours)
     metric = saved_metric(saved, promised)
-    weights = counts(saved, "weights", (metric.cells,))
+    weights = saved_counts(saved, "weights", (metric.cells,))
     sums = np.zeros(metric.cells, np.uint64)
-    sums[inner_cells(privacy_map.shape, frame)] = counts(saved, "sums", (privacy_map.values.size,))
+    sums[inner_cells(privacy_map.shape, frame)] = saved_counts(
+        saved, "sums", (privacy_map.values.size,)
+    )
     check_cells(saved, "worst_cells", metric.cells)
     law = CertifiedLaw(
         metric,
         weights,
         sums,
-        number(saved, "factor"),
+        saved_float(saved, "factor"),
         (0, 0),
-        whole(saved, "rounds"),
-        whole(saved, "products"),
+        saved_int(saved, "rounds"),
+        saved_int(saved, "products"),
         int((weights == 0).sum()),
-        whole(saved, "sweeps"),
-        whole(saved, "core", most=LIMIT),
+        saved_int(saved, "sweeps"),
+        saved_int(saved, "core", most=LIMIT),
     )
     built = BuiltLaw(law, used, frame, promised)
     mechanism = EikonalMechanism(privacy_map, built, places, neighbours, divided)
@@ -120,7 +122,7 @@ def from_artefact(saved: Artefact) -> EikonalMechanism:
 
 def _saved_frame(saved: Artefact, privacy_map: PrivacyMap) -> int:
     """The width of the frame, such that the framed map is one that can be built."""
-    frame = whole(saved, "frame")
+    frame = saved_int(saved, "frame")
     rows, cols = privacy_map.shape
     if (rows + 2 * frame) * (cols + 2 * frame) > LARGEST_MAP or (
         frame and privacy_map.one_dimensional

@@ -21,14 +21,14 @@ from whereish.mechanisms.map_file import (
     check_cells,
     check_claims,
     check_kind,
-    counts,
     edge_arrays,
     edge_certificate,
     kept_factor,
-    number,
+    saved_counts,
+    saved_float,
+    saved_int,
     saved_map,
     saved_metric,
-    whole,
 )
 from whereish.solvers.eikonal_law import prices_on_cells
 from whereish.solvers.lowering import edges_between, worst_edge
@@ -71,7 +71,7 @@ def from_artefact(saved: Artefact) -> EikonalQuery:
     if answers.ndim != 1 or answers.dtype.kind not in "biufUS":
         raise InvalidInput("'answers' in the file must be a list of numbers or text")
     check_size(cells, len(answers))
-    answer_of = counts(saved, "answer_of", (cells,)).astype(np.intp)
+    answer_of = saved_counts(saved, "answer_of", (cells,)).astype(np.intp)
     if not np.array_equal(np.unique(answer_of), np.arange(len(answers))):
         raise InvalidInput("the file must name one of its answers for every cell, and all of them")
     promised = prices_on_cells(privacy_map.plane_levels(divided), privacy_map.sides, neighbours)
@@ -80,11 +80,11 @@ def from_artefact(saved: Artefact) -> EikonalQuery:
     law = QueryLaw(
         metric,
         metric.set_distances(answer_of, len(answers)),
-        counts(saved, "weights", answers.shape),
-        counts(saved, "sums", (cells,)),
-        number(saved, "factor"),
+        saved_counts(saved, "weights", answers.shape),
+        saved_counts(saved, "sums", (cells,)),
+        saved_float(saved, "factor"),
         (0, 0),
-        whole(saved, "rounds"),
+        saved_int(saved, "rounds"),
         promised,
     )
     # Factor and worst cells are those of the numbers, whatever the file says.

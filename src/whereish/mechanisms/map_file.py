@@ -35,14 +35,14 @@ __all__ = [
     "check_cells",
     "check_claims",
     "check_kind",
-    "counts",
+    "saved_counts",
     "edge_arrays",
     "edge_certificate",
     "kept_factor",
-    "number",
+    "saved_float",
     "saved_map",
     "saved_metric",
-    "whole",
+    "saved_int",
 ]
 
 EIKONAL = "eikonal"
@@ -117,8 +117,8 @@ def saved_map(saved: Artefact) -> tuple[PrivacyMap, int, float]:
         raise InvalidInput("the file's 'map' is not the description of a privacy map") from None
     if certificate["map"] != privacy_map.to_json():
         raise InvalidInput("the file's 'map' does not describe the privacy map that it holds")
-    neighbours = checked_neighbours(whole(saved, "neighbours"))
-    divided = number(saved, "divided_by")
+    neighbours = checked_neighbours(saved_int(saved, "neighbours"))
+    divided = saved_float(saved, "divided_by")
     factor = stencil_factor(neighbours, privacy_map.sides, privacy_map.shape)
     if divided not in (1.0, factor):
         raise InvalidInput(
@@ -128,7 +128,7 @@ def saved_map(saved: Artefact) -> tuple[PrivacyMap, int, float]:
     return privacy_map, neighbours, divided
 
 
-def whole(saved: Artefact, name: str, *, most: int | None = None) -> int:
+def saved_int(saved: Artefact, name: str, *, most: int | None = None) -> int:
     """An integer >= 0 (and <= `most`) of the certificate."""
     value = saved.certificate[name]
     if type(value) is not int or value < 0 or (most is not None and value > most):
@@ -137,7 +137,7 @@ def whole(saved: Artefact, name: str, *, most: int | None = None) -> int:
     return value
 
 
-def number(saved: Artefact, name: str) -> float:
+def saved_float(saved: Artefact, name: str) -> float:
     """A finite number of the certificate."""
     value = saved.certificate[name]
     if type(value) not in (int, float) or not math.isfinite(value):
@@ -153,7 +153,7 @@ def check_cells(saved: Artefact, name: str, cells: int) -> None:
         raise InvalidInput(f"{name!r} in the file must be two of {cells} cells; got {value!r}")
 
 
-def counts(saved: Artefact, name: str, shape: tuple[int, ...]) -> NDArray[np.uint64]:
+def saved_counts(saved: Artefact, name: str, shape: tuple[int, ...]) -> NDArray[np.uint64]:
     """An array of integers >= 0 of the file."""
     array = saved.arrays[name]
     if array.dtype.kind != "u" or array.shape != shape:
@@ -198,7 +198,7 @@ def kept_factor(factors: NDArray[np.float64]) -> float:
 
 def check_claims(saved: Artefact, mechanism: UnderMap, found: float, claim: str) -> None:
     """Refuse a certificate that is not that of the numbers: its factor and its guarantee."""
-    if not found <= number(saved, claim) * (1 + 1e-12):
+    if not found <= saved_float(saved, claim) * (1 + 1e-12):
         raise NotPrivate("this file claims a better certificate than its numbers bear out")
     if saved.certificate["guarantee"] != json.loads(json.dumps(mechanism.guarantee.to_json())):
         raise NotPrivate(
