@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -40,6 +39,7 @@ from whereish.errors import (
     NotFinished,
     NotWritten,
 )
+from whereish.publish.durable import digest, locked, named, remove, sync, sync_tree
 from whereish.publish.ledger import PENDING, RELEASED, Ledger, charges_of
 
 __all__ = ["Staging", "abandon", "finish", "staging"]
@@ -92,55 +92,13 @@ def staging(output: Path) -> Iterator[Staging]:
     if not output.parent.is_dir():
         raise InvalidInput(f"the folder of the output {output.name} does not exist")
     folder = output.with_name(f".{output.name}.whereish")
-    with _locked(folder):
+    with locked(folder):
         place = Staging(output, folder)
         try:
             yield place
         finally:
             if not place.manifest_path.exists():
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Create and lock a folder; the lock dies with the process."""
-    try:
-        import fcntl
-    except ImportError:
-        raise InvalidInput(
-            "files can be released only on a system with POSIX locks: sanitise a frame instead"
-        ) from None
-    while True:
-        try:
-            with contextlib.suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise InvalidInput(
-                f"the hidden folder {folder.name} of the output cannot be made or opened"
-                f" ({error.strerror})"
-            ) from None
-        try:
-            found = os.fstat(descriptor)
-            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-                raise InvalidInput(
-                    f"the hidden folder {folder.name} must be this user's and closed to others,"
-                    " which it is not: look who made it, then remove it"
-                )
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Its former owner may have removed the folder between our opening and our lock.
-            if not folder.exists() or not os.path.samestat(found, folder.stat()):
-                continue
-            yield
-            return
-        except BlockingIOError:
-            raise InvalidInput(
-                "another job is writing this output: wait for it, or choose another name"
-            ) from None
-        finally:
-            os.close(descriptor)
 
 
 @dataclass(frozen=True)
@@ -190,7 +148,7 @@ class Staging:
         """Remove all that an earlier run left; the manifest first."""
         self.manifest_path.unlink(missing_ok=True)
         for path in self.folder.iterdir():
-            _remove(path)
+            remove(path)
 
     def commit(
         self,
@@ -202,7 +160,7 @@ class Staging:
         overwrite: bool = False,
     ) -> None:
         """Steps 1 (its sync) to 5 for an output that is written."""
-        _sync_tree(self.folder)
+        sync_tree(self.folder)
         if ledger is None:
             self.refuse_foreign(overwrite)
             self._rename("", overwrite)
@@ -211,16 +169,16 @@ class Staging:
             uuid.uuid4().hex,
             ledger.identity,
             request,
-            _digest(self.staged),
+            digest(self.staged),
             rows,
             counts,
             overwrite,
         )
         partial = self.folder / "manifest.part"
         partial.write_text(json.dumps(manifest.to_json()))
-        _sync(partial)
+        sync(partial)
         partial.replace(self.manifest_path)
-        _sync(self.folder)
+        sync(self.folder)
         self.finish(manifest, ledger, overwrite=overwrite)
 
     def finish(self, manifest: Manifest, ledger: Ledger, *, overwrite: bool = False) -> None:
@@ -239,7 +197,7 @@ class Staging:
             self._rename(" and charged", overwrite or manifest.overwrite)
         else:
             with self._has_left(" and charged", "it cannot be read again"):
-                there = self.output.exists() and _digest(self.output) == manifest.digest
+                there = self.output.exists() and digest(self.output) == manifest.digest
             if not there and ledger.state(manifest.release) not in (PENDING, RELEASED):
                 self.empty()
                 raise InvalidInput(
@@ -266,9 +224,9 @@ class Staging:
     def give_up(self, manifest: Manifest, ledger: Ledger) -> bool:
         """Destroy the staged bytes, then refund them; whether there was a charge."""
         self.given_up.touch()
-        _sync(self.folder)
-        _remove(self.staged)
-        _sync(self.folder)
+        sync(self.folder)
+        remove(self.staged)
+        sync(self.folder)
         try:
             charged = ledger.state(manifest.release) == PENDING
             if charged:
@@ -283,7 +241,7 @@ class Staging:
 
     def _charge(self, manifest: Manifest, ledger: Ledger, overwrite: bool) -> None:
         """Step 3, if the staged bytes are whole and their name is free."""
-        if _digest(self.staged) != manifest.digest:
+        if digest(self.staged) != manifest.digest:
             raise InvalidInput(
                 "the staged output of an earlier run is damaged; call"
                 " whereish.publish.staging.abandon on this output, then run again"
@@ -324,7 +282,7 @@ class Staging:
         try:
             if overwrite:
                 self.statement.unlink(missing_ok=True)
-            _named(self.staged, self.output, overwrite)
+            named(self.staged, self.output, overwrite)
         except OSError as error:
             pending = f", and its charge is pending until {_GO_ON}" if charged else ""
             raise NotWritten(
@@ -336,14 +294,14 @@ class Staging:
     def _follow(self, charged: str) -> None:
         """Make the output last, and let its statement follow."""
         with self._has_left(charged, "its folder cannot be synced, so a power cut may undo it"):
-            _sync(self.output.parent)
-            _remove(self.staged)
+            sync(self.output.parent)
+            remove(self.staged)
         if self.beside.exists():
             with self._has_left(charged, f"its statement {self.statement.name} is not there"):
                 if os.path.lexists(self.statement):
                     raise FileExistsError(errno.EEXIST, "that name is taken")
                 self.beside.replace(self.statement)
-                _sync(self.output.parent)
+                sync(self.output.parent)
 
     @contextlib.contextmanager
     def _has_left(self, charged: str, trouble: str) -> Iterator[None]:
@@ -398,55 +356,6 @@ def abandon(output: str | Path, ledger: Ledger) -> bool:
     return True
 
 
-def _named(source: Path, target: Path, overwrite: bool) -> None:
-    """Give a staged output its name; without `overwrite` whatever has that name stays.
-
-    A hard link, unlike a rename, fails if the name is taken.  Where a file system has none,
-    the check just before must do.
-    """
-    if not overwrite and not source.is_dir():
-        try:
-            os.link(source, target)
-            return
-        except FileExistsError:
-            raise
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
-                raise
-    source.replace(target)
-
-
-def _remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 def _why(error: Exception) -> str:
     strerror = error.strerror if isinstance(error, OSError) else str(error)
     return strerror or type(error).__name__
-
-
-def _digest(path: Path) -> str:
-    """SHA-256 of a file, or of a folder's files in the order of their names."""
-    if path.is_dir():
-        parts = [f"{p.relative_to(path)} {_digest(p)}" for p in sorted(path.rglob("*"))]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in sorted(folder.rglob("*"), reverse=True):
-        _sync(path)
-    _sync(folder)
