@@ -180,6 +180,9 @@ def test_the_enclosure_holds_every_pair_and_is_attained(promise, steps, jump, se
     starts = np.asarray(promise.starts)
     near = (inner[:, None] + np.concatenate([starts, -starts]) * (1 - 1e-9)).ravel()
     r = np.concatenate([r, near[near >= 0][:400]])
+    # Beside the pair that is said to be the worst, on both sides of what jumps there.
+    beside = np.add.outer(np.array(found.worst), [0.0, 5e-3, -5e-3, 1e-2, -1e-2, 2e-2]).ravel()
+    r = np.concatenate([r, beside[np.isfinite(beside) & (beside >= 0)]])
     g = radial.log_density(r)
     d = np.abs(r[:, None] - r)
     with np.errstate(divide="ignore", invalid="ignore"):
