@@ -3,7 +3,10 @@ from __future__ import annotations
 import inspect
 import os
 import pkgutil
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 from importlib import import_module
 
@@ -12,6 +15,7 @@ import pytest
 from scipy.stats import chi2
 
 import whereish
+from whereish import randomness
 from whereish.errors import InvalidInput
 from whereish.randomness import SecureRandomness, SeededRandomness, secure
 
@@ -80,13 +84,138 @@ def test_threads_get_different_words():
     assert len(np.unique(words)) == len(words)
 
 
-def test_a_key_retires(monkeypatch):
-    monkeypatch.setattr("whereish.randomness._KEY_LIFE", 80)
+def test_every_block_has_its_own_key(monkeypatch):
+    keys = []
+
+    class Watched(randomness._Keystream):
+        def __init__(self, key):
+            keys.append(key)
+            super().__init__(key)
+
+    monkeypatch.setattr(randomness, "_Keystream", Watched)
     source = SecureRandomness()
-    source.words(10)
-    first = source._keystream
+    assert len(source.words(2 * randomness._BLOCK + 1)) == 2 * randomness._BLOCK + 1
     source.words(1)
-    assert source._keystream is not first
+    source.words(0)
+    assert len(keys) == len(set(keys)) == 4
+
+
+@pytest.mark.parametrize("count", [1, 8, 2 * randomness._BLOCK])
+def test_copies_of_one_state_part_at_once(count):
+    """A machine restored twice from one snapshot: every byte of the state is the same."""
+    source = SecureRandomness()
+    source.words(3)
+    twin = SecureRandomness()
+    twin.__dict__.update(source.__dict__)
+    assert twin._chain == source._chain
+    ours, theirs = source.words(count), twin.words(count)
+    assert not np.intersect1d(ours, theirs).size
+    assert not np.intersect1d(source.words(count), twin.words(count)).size
+
+
+def test_copies_part_even_where_the_kernel_was_copied_too(monkeypatch):
+    """Restored without a reseed, the operating system gives both copies the same bytes."""
+    monkeypatch.setattr("whereish.randomness.os.urandom", bytes)
+    source, twin = SecureRandomness(), SecureRandomness()
+    assert twin._chain == source._chain
+    assert not np.intersect1d(source.words(8), twin.words(8)).size
+
+
+def test_two_copies_with_the_same_clock_part_by_fresh_bytes(monkeypatch):
+    monkeypatch.setattr("whereish.randomness.time.time_ns", lambda: 7)
+    monkeypatch.setattr("whereish.randomness.time.perf_counter_ns", lambda: 7)
+    source, twin = SecureRandomness(), SecureRandomness()
+    twin.__dict__.update(source.__dict__)
+    assert not np.intersect1d(source.words(8), twin.words(8)).size
+
+
+# What workers of a container do: each draws noise after its parent drew some.
+_WORKERS = """
+import ctypes, os, sys
+import numpy as np
+from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.randomness import SecureRandomness
+
+source, NEWPID, WORKERS = SecureRandomness(), 0x20000000, 64
+mechanism, place = PlanarLaplace("1/km", resolution="1 mm"), np.zeros((1, 2))
+
+def draw():
+    noise = mechanism.report(place).coordinates.tobytes()
+    return os.getpid().to_bytes(8, "little") + source.words(4).tobytes() + noise
+
+def namespace(write):
+    # A child that forks one with process id 1 (as ours) in a namespace of its own.
+    if ctypes.CDLL(None, use_errno=True).unshare(NEWPID):
+        raise OSError(ctypes.get_errno(), "unshare")
+    if os.fork() == 0:
+        os.write(write, draw())
+        os._exit(0)
+    os.wait()
+
+def reuse(write):
+    # A child that draws, forks and ends; its own child forks one with the ended one's id.
+    mine, (ended, until_it_ends) = os.getpid(), os.pipe()
+    draw()
+    if os.fork() == 0:
+        os.close(until_it_ends)
+        os.read(ended, 1)
+        while True:  # until the first process has taken note of the end
+            try:
+                os.kill(mine, 0)
+            except ProcessLookupError:
+                break
+        with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+            file.write(str(mine - 1))
+        if os.fork() == 0 and os.getpid() == mine:
+            os.write(write, draw())
+        os._exit(0)
+    os.write(write, draw())
+
+start = {"namespace": namespace, "reuse": reuse}[sys.argv[1]]
+sys.stdout.buffer.write(draw())
+for _ in range(WORKERS):
+    read, write = os.pipe()
+    worker = os.fork()
+    if worker == 0:
+        start(write)
+        os._exit(0)
+    os.close(write)
+    os.waitpid(worker, 0)
+    with os.fdopen(read, "rb") as told:
+        sys.stdout.buffer.write(told.read())
+"""
+
+
+def _draws_in_a_namespace(how):
+    """Records of (process id, words, noise) of process 1 and of its workers."""
+    enter = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if os.geteuid():
+        enter += ["--user", "--map-root-user"]
+
+    def run(*command):
+        return subprocess.run([*enter, *command], check=False, capture_output=True)
+
+    if shutil.which("unshare") is None or run("true").returncode:
+        pytest.skip("no process namespace can be made here: unshare is missing or not permitted")
+    done = run(sys.executable, "-c", _WORKERS, how)
+    if b"ns_last_pid" in done.stderr:
+        pytest.skip("no process id can be reused on purpose here: ns_last_pid is not writable")
+    assert done.returncode == 0, done.stderr.decode()
+    layout = np.dtype([("process", "<i8"), ("words", "<u8", 4), ("noise", "<f8", 2)])
+    return np.frombuffer(done.stdout, layout)
+
+
+@pytest.mark.parametrize(("how", "records"), [("namespace", 1 + 64), ("reuse", 1 + 2 * 64)])
+def test_workers_with_the_same_process_id_share_no_noise(how, records):
+    """Fault 4 of the review: every one of 64 workers added the very same noise."""
+    draws = _draws_in_a_namespace(how)
+    assert len(draws) == records
+    if how == "namespace":
+        assert (draws["process"] == 1).all()
+    else:
+        assert (draws["process"][1::2] == draws["process"][2::2]).all()
+    assert len(np.unique(draws["words"])) == 4 * records
+    assert len(np.unique(draws["noise"], axis=0)) == records
 
 
 def test_a_seed_reproduces_and_says_so():

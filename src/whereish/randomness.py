@@ -1,9 +1,9 @@
 """Random bits: secure ones for the world, reproducible ones for tests.
 
-Bits come as an AES-256-CTR keystream.  :class:`SecureRandomness` keys it from
-the operating system and takes a new key in every process (also after ``fork``)
-and after every 2^36 bytes.  :class:`SeededRandomness` keys it from a seed; what
-it touches is marked reproducible, and publishing refuses marked noise.
+Bits come as AES-256-CTR keystreams.  :class:`SecureRandomness` takes a new key for
+every call and every 2^18 bytes of a long one, hashed from a secret chain and 32 fresh
+bytes of the operating system.  :class:`SeededRandomness` keys one stream from a seed;
+what it touches is marked reproducible, and publishing refuses marked noise.
 There is no default seed and no global generator.
 """
 
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import threading
+import time
 import weakref
 from typing import Protocol, runtime_checkable
 
@@ -24,7 +26,9 @@ from whereish.errors import InvalidInput
 __all__ = ["ForkSafeLock", "Randomness", "SecureRandomness", "SeededRandomness", "secure"]
 
 _LOCKS: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
-_KEY_LIFE = 2**36  # bytes drawn from one key, far below the 2^68 where CTR would repeat
+_SOURCES: weakref.WeakSet[SecureRandomness] = weakref.WeakSet()
+_BLOCK = 2**15  # words drawn from one key
+_CLOCKS = struct.Struct("<qq")
 
 
 class ForkSafeLock:
@@ -49,13 +53,15 @@ class ForkSafeLock:
         self._lock = threading.Lock()
 
 
-def _renew_locks() -> None:
+def _renew_after_fork() -> None:
     for lock in _LOCKS:
         lock.renew()
+    for source in _SOURCES:
+        source.renew()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
+    os.register_at_fork(after_in_child=_renew_after_fork)
 
 
 @runtime_checkable
@@ -76,38 +82,54 @@ class _Keystream:
     def __init__(self, key: bytes) -> None:
         # A key is used for one stream only, so the initial counter may be zero.
         self._stream: CipherContext = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-        self.drawn = 0
+
+    def fill(self, zeros: NDArray[np.uint64]) -> None:
+        """Write the next words over `zeros`."""
+        if zeros.size:
+            self._stream.update_into(zeros.data.cast("B"), zeros.data.cast("B"))
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        if count == 0:
-            return np.empty(0, np.uint64)
         out = np.zeros(count, np.uint64)
-        self._stream.update_into(out.data.cast("B"), out.data.cast("B"))
-        self.drawn += 8 * count
+        self.fill(out)
         return out
 
 
 class SecureRandomness:
     """Words that nobody can predict, from the operating system's entropy.
 
-    Safe to share between threads and across ``fork``.
+    Safe to share between threads, across ``fork``, and across copies of the whole process
+    (a virtual machine restored twice from one snapshot).  Every block of at most 2^18 bytes
+    has its own key: SHA-512 of a secret chain value, 32 fresh bytes of the operating system
+    and its clocks gives the key and the next chain value.  Two copies of one state part at
+    their next call, whatever their process ids are: by the fresh bytes or, where the copy
+    includes the kernel's own generator, by the clocks.  No word is kept from one call to the
+    next.  ``fork`` renews the chain, too, so that a child shares nothing with its parent.
     """
 
     reproducible = False
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
-        self._process = -1
-        self._keystream: _Keystream | None = None
+        self._chain = os.urandom(32)
+        _SOURCES.add(self)
+
+    def renew(self) -> None:
+        """Start a new chain, which follows from nothing in memory."""
+        self._chain = os.urandom(32)
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """`count` fresh words."""
+        out = np.zeros(count, np.uint64)
+        for low in range(0, count, _BLOCK):
+            _Keystream(self._key()).fill(out[low : low + _BLOCK])
+        return out
+
+    def _key(self) -> bytes:
         with self._lock:
-            stale = self._process != os.getpid()
-            if self._keystream is None or stale or self._keystream.drawn >= _KEY_LIFE:
-                self._keystream = _Keystream(os.urandom(32))
-                self._process = os.getpid()
-            return self._keystream.words(count)
+            fresh = os.urandom(32) + _CLOCKS.pack(time.time_ns(), time.perf_counter_ns())
+            both = hashlib.sha512(self._chain + fresh).digest()
+            self._chain = both[32:]
+        return both[:32]
 
 
 class SeededRandomness:
