@@ -10,6 +10,7 @@ from whereish.mechanisms.base import HasDensity, Mechanism
 from whereish.mechanisms.circular import CircularNoise
 from whereish.mechanisms.optimal_circular import OptimalCircular, laplace_within
 from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.rounded import DECIDED, REJECTED, LazyUniform, fraction
 from whereish.privacy.distinguishability import Distinguishability
 from whereish.privacy.guarantee import Basis
 from whereish.privacy.metric import Euclidean
@@ -86,6 +87,33 @@ def test_a_fine_lattice_sends_the_undecided_to_balls():
     fast = noise.cells(secrets, rng=SeededRandomness(6))
     balls = noise.cells(secrets, rng=SeededRandomness(6), balls_only=True)
     np.testing.assert_array_equal(fast, balls)
+
+
+@pytest.mark.parametrize("build", [table_noise, disk_noise, rising_noise], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("word", [2**64 - 1, 2**64 - 2**10, 2**64 - 2**11, 0, 2**11 - 1])
+def test_a_uniform_of_one_stays_within_the_tables(build, word):
+    """Fault 9: the last midpoint rounded to 1.0, an index beyond the guide table."""
+    assert 0 < fraction(np.uint64(word), 0) < 1
+    noise, middle = build(), 0x9E3779B97F4A7C15
+    for words in ([word, middle, 1, middle], [middle, word, 1, middle], [word] * 4):
+        cells, state = np.empty((1, 2), np.int64), np.empty(1, np.uint8)
+        noise._fast(np.array(words, np.uint64), np.zeros((1, 2)), cells, state)
+        uniforms = [LazyUniform(w) for w in words]
+        cell = noise._decide(uniforms, np.zeros(2), SeededRandomness(1))
+        if state[0] == DECIDED:
+            assert cell == cells[0].tolist()
+        elif state[0] == REJECTED:
+            assert cell is None
+
+
+def test_a_lattice_too_fine_for_the_radial_is_refused():
+    """Fault 9: there was no check, and epsilon, which is no parameter here, was blamed."""
+    tail = LogLinear(np.array([0, np.inf]), np.zeros(1), np.zeros(1), 1e-5)
+    for radial, step in ((TABLE, "1e-10 mm"), (tail, "1e-6 mm")):
+        with pytest.raises(InvalidInput, match=r"resolution must be at least .* reaches") as told:
+            CircularNoise(radial, resolution=step)
+        assert "epsilon" not in str(told.value)
+    assert len(CircularNoise(tail, resolution="1e-5 mm").report(np.zeros((3, 2)))) == 3
 
 
 def test_one_piece_is_planar_laplace():

@@ -25,6 +25,7 @@ from whereish.mechanisms.rounded import (
     NUMERICS,
     LazyUniform,
     RoundedMechanism,
+    check_resolution,
     direction_ball,
     half,
 )
@@ -88,6 +89,8 @@ class CircularNoise(RoundedMechanism):
     ) -> None:
         law = _law(radial, reach)
         where = Plane.metres() if plane is None else plane
+        lattice = Length.positive(resolution, name="resolution")
+        check_resolution(_extent(law), lattice.m, given="for a radial that reaches this far")
         promise = _steepest(law) if keeps is None else keeps.dilated(where.scale)
         certificate = largest_radial_ratio(law, promise.arrays)
         if not certificate.holds:
@@ -99,7 +102,7 @@ class CircularNoise(RoundedMechanism):
             )
         object.__setattr__(self, "radial", law)
         object.__setattr__(self, "keeps", promise)
-        object.__setattr__(self, "lattice", Length.positive(resolution, name="resolution"))
+        object.__setattr__(self, "lattice", lattice)
         object.__setattr__(self, "plane", where)
         object.__setattr__(self, "certificate", certificate)
         object.__setattr__(self, "_proposals", Proposals.of(law))
@@ -196,6 +199,12 @@ def _law(radial: Radial, reach: Length | str | None) -> LogLinear:
     if len(radial) != 2:
         raise InvalidInput("a table radial must be two rows: radii in metres, and values")
     return from_table(radial[0], radial[1])
+
+
+def _extent(radial: LogLinear) -> float:
+    """The last edge, and the scale of the tail that may follow it, in metres."""
+    edge = float(radial.edges[-1])
+    return edge if radial.bounded else float(radial.edges[-2]) + 1 / radial.slope
 
 
 def _steepest(radial: LogLinear) -> Distinguishability:

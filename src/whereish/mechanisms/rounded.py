@@ -234,12 +234,15 @@ class RoundedMechanism(Composable, ABC):
             uniforms = [u.extended(rng) for u in uniforms]
 
 
-def check_resolution(mean_error: float, step: float) -> None:
-    """Refuse a lattice so fine that a report's index would not fit into 64 bits."""
-    if not mean_error / step < _FINEST:
+def check_resolution(extent: float, step: float, *, given: str = "at this epsilon") -> None:
+    """Refuse a lattice so fine that a report's index would not fit into 64 bits.
+
+    `extent` is the scale of the noise in metres: 400 times that is exceeded with a
+    probability below 2^-512.
+    """
+    if not extent / step < _FINEST:
         raise InvalidInput(
-            f"the resolution must be at least {mean_error / _FINEST:.3g} m at this epsilon;"
-            f" got {step:.3g} m"
+            f"the resolution must be at least {extent / _FINEST:.3g} m {given}; got {step:.3g} m"
         )
 
 
@@ -250,11 +253,12 @@ def check_resolution(mean_error: float, step: float) -> None:
 def fraction(word: np.uint64, skip: int) -> float:
     """Midpoint of the interval of 53 bits after the first `skip` (at most 11) bits.
 
-    The uniform number differs from it by at most 2^-53: half of that is the
-    interval's, half the rounding of the midpoint.
+    In [2^-54, 1 - 2^-53], so that tables may be indexed and logarithms divided by: the
+    last midpoint would round to 1 and is rounded down.  The uniform number differs from it
+    by at most 2^-53: half of that is the interval's, half the rounding of the midpoint.
     """
     bits = (word >> np.uint64(11 - skip)) & np.uint64(0x1FFFFFFFFFFFFF)
-    return (np.int64(bits) + 0.5) * 2.0**-53
+    return min((np.int64(bits) + 0.5) * 2.0**-53, 1.0 - 2.0**-53)
 
 
 @kernel
