@@ -9,12 +9,14 @@ through :meth:`Length.metres` and :meth:`Epsilon.per_metre`, which name it.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from whereish.errors import InvalidInput, UnitError
 
-__all__ = ["METRES_PER", "Epsilon", "Length"]
+__all__ = ["METRES_PER", "Epsilon", "Length", "number", "per_unit", "whole", "whole_number"]
 
 METRES_PER = {
     "mm": 1e-3,
@@ -31,11 +33,63 @@ METRES_PER = {
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e3
 """Privacy levels per metre outside this range are taken for a mistake in the unit."""
 
-_NUMBER = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+"""A decimal number in text.  Python's float() would also take "1_1" (an identifier), "nan",
+"infinity" and the digits of other scripts, none of which is meant where a number is."""
+
+_NUMBER = NUMBER
 _UNIT = "|".join(sorted(METRES_PER, key=len, reverse=True))
 _LENGTH = re.compile(rf"\s*({_NUMBER})\s*({_UNIT})\s*")
 _LEVEL = re.compile(rf"\s*(?:(?:ln|log)\s*\(\s*({_NUMBER})\s*\)|({_NUMBER}))\s*")
 _PER = re.compile(rf"\s*({_NUMBER})?\s*({_UNIT})\s*")
+_ALONE = re.compile(rf"[ \t]*({_NUMBER})[ \t]*")
+_WHOLE = re.compile(r"[ \t]*([+-]?[0-9]+)[ \t]*")
+
+
+def number(text: str) -> float:
+    """The finite decimal number that `text` is; `ValueError`, which does not quote it, otherwise.
+
+    >>> number("-1.5e3")
+    -1500.0
+    """
+    match = _ALONE.fullmatch(text)
+    value = float(match[1]) if match else math.nan
+    if not math.isfinite(value):
+        raise ValueError("not a finite decimal number")
+    return value
+
+
+def whole_number(text: str) -> int:
+    """The integer that `text` is; `ValueError`, which does not quote it, otherwise."""
+    match = _WHOLE.fullmatch(text)
+    if match is None:
+        raise ValueError("not a whole number")
+    return int(match[1])
+
+
+def whole(value: Any, name: str) -> int:
+    """`value` as a plain int; fractions, floats and text are refused."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a whole number; got {type(value).__name__}") from None
+
+
+def per_unit(unit: str) -> float:
+    """Metres in the unit of a level "per km"."""
+    if unit not in METRES_PER:
+        raise InvalidInput(f"per must be one of {', '.join(METRES_PER)}; got {unit!r}")
+    return METRES_PER[unit]
+
+
+def _real(value: Any, name: str) -> float:
+    """`value` as a plain float; text is refused, since float() would read "1_1" as 11."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a number; got {type(value).__name__}") from None
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -49,13 +103,14 @@ class Length:
     m: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "m", _real(self.m, "a length in metres"))
         if not math.isfinite(self.m):
             raise InvalidInput("a length must be a finite number of metres")
 
     @classmethod
     def metres(cls, value: float) -> Length:
         """The length of `value` metres."""
-        return cls(float(value))
+        return cls(value)
 
     @classmethod
     def of(cls, value: Length | str, *, name: str = "length") -> Length:
@@ -110,6 +165,7 @@ class Epsilon:
     per_m: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "per_m", _real(self.per_m, "epsilon per metre"))
         if not (math.isfinite(self.per_m) and self.per_m > 0):
             raise InvalidInput(
                 f"epsilon must be a finite number > 0, in 1/length; got {self.per_m:g} per metre"
@@ -123,12 +179,12 @@ class Epsilon:
     @classmethod
     def per_metre(cls, value: float) -> Epsilon:
         """The level of `value` per metre."""
-        return cls(float(value))
+        return cls(value)
 
     @classmethod
     def at(cls, level: float, radius: Length | str) -> Epsilon:
         """The level that reaches `level` at distance `radius`: epsilon = level / radius."""
-        return cls(float(level) / Length.positive(radius, name="radius").m)
+        return cls(_real(level, "level") / Length.positive(radius, name="radius").m)
 
     @classmethod
     def of(cls, value: Epsilon | str) -> Epsilon:

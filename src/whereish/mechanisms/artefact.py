@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,10 @@ def save_artefact(
 ) -> None:
     """Write `arrays` with their certificate."""
     said = json.loads(
-        json.dumps({"format": FORMAT, "kind": kind, "whereish": __version__, **certificate})
+        json.dumps(
+            {"format": FORMAT, "kind": kind, "whereish": __version__, **certificate},
+            default=_plain,
+        )
     )
     text = json.dumps({"sha256": _digest(arrays, said), **said})
     with Path(path).open("wb") as file:
@@ -90,6 +94,15 @@ def load_artefact(path: str | Path) -> Artefact:
             " damaged; build the mechanism again"
         )
     return Artefact(kind, _Entries(arrays), _Entries(certificate))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can say of a number in another type than Python's own."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Real):
+        return float(value)
+    raise InvalidInput(f"a {type(value).__name__} cannot be saved in a certificate")
 
 
 def _digest(arrays: Mapping[str, NDArray[Any]], said: Mapping[str, Any]) -> str:

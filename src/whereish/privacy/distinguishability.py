@@ -28,7 +28,7 @@ from whereish.errors import InvalidInput
 from whereish.privacy.metric import Euclidean, Metric
 from whereish.privacy.minorants import ROUNDING, SHAPES
 from whereish.privacy.regularity import Check, extends_to_plane, is_regular
-from whereish.space.points import FloatArray
+from whereish.space.points import FloatArray, plain_numbers
 from whereish.units import Epsilon, Length
 
 __all__ = ["DistanceLevel", "Distinguishability"]
@@ -54,6 +54,9 @@ class Distinguishability:
     text: str = "piecewise linear"
 
     def __post_init__(self) -> None:
+        for name in ("starts", "levels", "slopes"):
+            numbers = plain_numbers(getattr(self, name), f"the {name} of l")
+            object.__setattr__(self, name, tuple(numbers.tolist()))
         starts, levels, slopes = map(np.asarray, (self.starts, self.levels, self.slopes))
         if not (len(starts) == len(levels) == len(slopes) > 0) or starts[0] != 0:
             raise InvalidInput("l must have as many starts, levels and slopes, the first start 0")

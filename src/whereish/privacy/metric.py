@@ -254,6 +254,7 @@ class Scaled(Metric):
     kind = "scaled"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", float(self.factor))
         if not (math.isfinite(self.factor) and self.factor > 0):
             raise InvalidInput(
                 f"a metric must be scaled by a finite number > 0; got {self.factor:g}"

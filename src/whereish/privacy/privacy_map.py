@@ -23,9 +23,9 @@ from whereish.errors import InvalidInput
 from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Points, Space, checked_coordinates
+from whereish.space.points import FloatArray, Points, Space, checked_coordinates, plain_numbers
 from whereish.space.raster import Raster
-from whereish.units import LARGEST_EPSILON, METRES_PER, SMALLEST_EPSILON, Length
+from whereish.units import LARGEST_EPSILON, SMALLEST_EPSILON, Length, per_unit
 
 __all__ = ["PrivacyMap", "checked_levels"]
 
@@ -64,16 +64,16 @@ class PrivacyMap:
                 f" {values.shape}: for more dimensions see lattice_distances"
             )
         sides = self.cell
-        if isinstance(sides, tuple):
-            width, height = (float(side) for side in sides)
-        else:
-            width = height = Length.positive(sides, name="cell").m
+        if not isinstance(sides, tuple):
+            sides = (Length.positive(sides, name="cell").m,) * 2
         object.__setattr__(self, "one_dimensional", values.ndim == 1)
         values = np.atleast_2d(values).copy()
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
-        object.__setattr__(self, "cell", (width, height))
-        _ = self.raster  # refuses sides that are not positive and finite
+        # Plain floats, and refused unless the sides are positive and all is finite.
+        raster = Raster(*self.shape, sides, self.origin, self.plane)
+        object.__setattr__(self, "cell", raster.cell)
+        object.__setattr__(self, "origin", raster.origin)
 
     @classmethod
     def from_density(
@@ -98,14 +98,26 @@ class PrivacyMap:
         >>> m.values.tolist()
         [[0.0004, 0.002]]
         """
-        people = np.asarray(density, float)
+        metres = per_unit(per)
+        if low is not None and high is not None and not low <= high:
+            raise InvalidInput(f"low must be at most high; got {low:g} and {high:g}")
+        people = plain_numbers(density, "a density")
         if not np.isfinite(people).all() or (people < 0).any():
             raise InvalidInput(
                 "a density must be finite and >= 0 in every cell; fill holes and repair negative"
                 " cells first"
             )
-        levels = np.clip(slope * people + offset, low, high)
-        return cls(levels / _metres(per), cell, origin, Plane() if plane is None else plane)
+        asked = slope * people + offset
+        absurd = int((asked > LARGEST_EPSILON * metres).sum())
+        if absurd:
+            # Clipping would make the loosest level of what is no density at all.
+            raise InvalidInput(
+                f"{absurd} of {people.size} densities ask for a level above {LARGEST_EPSILON:g} per"
+                " metre, which no crowd explains: are they the marks of cells without data? Fill"
+                " those, or repair the formula"
+            )
+        levels = np.clip(asked, low, high)
+        return cls(levels / metres, cell, origin, Plane() if plane is None else plane)
 
     @property
     def raster(self) -> Raster:
@@ -214,9 +226,20 @@ class PrivacyMap:
         return PrivacyMap(array, self.cell if cell is None else cell, self.origin, self.plane)
 
     def digest(self) -> str:
-        """SHA-256 of the levels and of where they are."""
-        place = f"{self.shape} {self.cell} {self.origin} {self.plane} {self.one_dimensional}"
-        return hashlib.sha256(place.encode() + self.values.tobytes()).hexdigest()
+        """SHA-256 of the levels and of where they are.
+
+        Its bytes are those of plain floats, in whatever type the map was given, and do not
+        depend on how a class prints itself: a map read from a file has the digest it was
+        saved with.
+        """
+        crs, region = self.plane.crs, self.plane.region
+        place = (
+            f"{self.shape} {self.cell} {self.origin}"
+            f" Plane(crs={None if crs is None else str(crs)!r}, region={_box_text(region)})"
+            f" {self.one_dimensional}"
+        )
+        levels = np.ascontiguousarray(self.values, "<f8").tobytes()
+        return hashlib.sha256(place.encode() + levels).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the levels."""
@@ -226,9 +249,7 @@ class PrivacyMap:
             "cell_m": list(self.raster.cell),
             "origin_m": list(self.origin),
             "crs": self.plane.crs,
-            "region": None
-            if region is None
-            else [region.x_low, region.y_low, region.x_high, region.y_high],
+            "region": None if region is None else list(region.bounds),
             "plane_scale": self.plane.scale,
             "one_dimensional": self.one_dimensional,
             "sha256": self.digest(),
@@ -242,7 +263,7 @@ class PrivacyMap:
         x, y = data["origin_m"]
         width, height = data["cell_m"]
         levels = values[0] if data["one_dimensional"] else values
-        read = cls(levels, (float(width), float(height)), (float(x), float(y)), plane)
+        read = cls(levels, (width, height), (x, y), plane)
         if read.digest() != data["sha256"]:
             raise InvalidInput("the levels of this privacy map are not those of its description")
         return read
@@ -253,16 +274,21 @@ class PrivacyMap:
         return f"PrivacyMap({rows} x {cols}, eps {low:.4g} to {high:.4g} per metre)"
 
 
+def _box_text(box: Box | None) -> str:
+    if box is None:
+        return "None"
+    x_low, y_low, x_high, y_high = map(repr, box.bounds)
+    return f"Box(x_low={x_low}, y_low={y_low}, x_high={x_high}, y_high={y_high})"
+
+
 def checked_levels(values: ArrayLike) -> FloatArray:
     """Levels per metre of any shape; holes, zero and what no unit explains are refused."""
-    try:
-        array = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
+    array = plain_numbers(values, "the levels of a privacy map")
+    if np.ndim(values) == 0 or array.size == 0:
         raise InvalidInput(
-            "a privacy map must be an array of numbers; got something else"
-        ) from None
-    if array.ndim == 0 or array.size == 0:
-        raise InvalidInput(f"a privacy map must have at least one cell; got shape {array.shape}")
+            "a privacy map must be an array of levels per metre with at least one cell; got shape"
+            f" {np.shape(values)}"
+        )
     holes = int((~np.isfinite(array)).sum())
     if holes:
         raise InvalidInput(
@@ -276,9 +302,3 @@ def checked_levels(values: ArrayLike) -> FloatArray:
             f" above zero; {beyond} of {array.size} cells are not: is the unit right?"
         )
     return array
-
-
-def _metres(unit: str) -> float:
-    if unit not in METRES_PER:
-        raise InvalidInput(f"per must be one of {', '.join(METRES_PER)}; got {unit!r}")
-    return METRES_PER[unit]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput
-from whereish.space.points import FloatArray
+from whereish.space.points import FloatArray, plain_numbers
 
 __all__ = ["Box"]
 
@@ -27,13 +27,22 @@ class Box:
     y_high: float
 
     def __post_init__(self) -> None:
-        if not np.isfinite([self.x_low, self.y_low, self.x_high, self.y_high]).all():
+        # Plain floats, whatever they were given as: digests and files must not see the type.
+        bounds = plain_numbers(self.bounds, "the four bounds of a box").tolist()
+        for name, bound in zip(("x_low", "y_low", "x_high", "y_high"), bounds, strict=True):
+            object.__setattr__(self, name, bound)
+        if not np.isfinite(bounds).all():
             raise InvalidInput("a box must have four finite bounds")
         if not (self.x_low < self.x_high and self.y_low < self.y_high):
             raise InvalidInput(
                 "a box must have x_low < x_high and y_low < y_high; got"
                 f" x {self.x_low:g}..{self.x_high:g}, y {self.y_low:g}..{self.y_high:g}"
             )
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """(x_low, y_low, x_high, y_high)."""
+        return self.x_low, self.y_low, self.x_high, self.y_high
 
     @property
     def width(self) -> float:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.space.box import Box
@@ -127,6 +127,14 @@ class Plane:
             x, y = coordinates[:, 0], coordinates[:, 1]
             degrees = _transformer(self.crs).transform(x, y, direction="INVERSE")
             self._refuse_outside(np.column_stack(degrees), slack=1e-9)
+
+    def in_region(self, coordinates: FloatArray) -> NDArray[np.bool_]:
+        """Which rows lie in the declared region; all of them where none is declared."""
+        if self.crs is None or self.region is None:
+            return np.ones(len(coordinates), np.bool_)
+        x, y = coordinates[:, 0], coordinates[:, 1]
+        degrees = _transformer(self.crs).transform(x, y, direction="INVERSE")
+        return self.region.contains_degrees(np.column_stack(degrees))
 
     def _refuse_outside(self, degrees: FloatArray, slack: float = 0.0) -> None:
         assert self.region is not None

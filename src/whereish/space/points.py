@@ -119,12 +119,17 @@ def checked_coordinates(places: Points | ArrayLike, space: Space) -> FloatArray:
 
 
 def plain_numbers(values: ArrayLike, name: str) -> FloatArray:
-    """`values` as doubles; text, complex numbers and masked entries are refused unquoted."""
+    """`values` as doubles; text, complex numbers and masked entries are refused unquoted.
+
+    Text is never parsed here: Python and numpy would read "1_1" as 11 and "١" as 1.
+    """
     if np.ma.is_masked(values):
         raise InvalidInput(f"{name} must have no masked entries: drop or fill those first")
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "c":
+        if array.dtype.kind not in "biufO":
+            raise TypeError
+        if array.dtype.kind == "O" and any(isinstance(entry, str | bytes) for entry in array.flat):
             raise TypeError
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError):

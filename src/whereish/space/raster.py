@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from whereish.errors import InvalidInput
 from whereish.space.box import Box
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Points
+from whereish.space.points import FloatArray, Points, plain_numbers
 from whereish.space.sites import Sites
-from whereish.units import Length
+from whereish.units import Length, whole
 
 __all__ = ["Raster"]
 
@@ -34,12 +34,18 @@ class Raster:
     plane: Plane = field(default_factory=Plane)
 
     def __post_init__(self) -> None:
+        for name in ("rows", "columns"):
+            object.__setattr__(self, name, whole(getattr(self, name), f"{name} of a raster"))
+        object.__setattr__(self, "cell", _pair(self.cell, "cell (width, height) of a raster"))
+        object.__setattr__(self, "origin", _pair(self.origin, "origin (x, y) of a raster"))
         if self.rows < 1 or self.columns < 1:
             raise InvalidInput(
                 f"a raster must have at least one row and column; got {self.rows} x {self.columns}"
             )
         if not all(math.isfinite(side) and side > 0 for side in self.cell):
             raise InvalidInput(f"cell sides must be finite and > 0 metres; got {self.cell}")
+        if not all(map(math.isfinite, self.origin)):
+            raise InvalidInput("the origin of a raster must be two finite numbers, in metres")
 
     @classmethod
     def over(cls, box: Box, cell: Length | str, plane: Plane | None = None) -> Raster:
@@ -80,3 +86,12 @@ class Raster:
         column = np.clip(np.floor(scaled[:, 0]), 0, self.columns - 1)
         row = np.clip(np.floor(scaled[:, 1]), 0, self.rows - 1)
         return np.asarray(row * self.columns + column, dtype=np.intp)
+
+
+def _pair(values: tuple[float, float], name: str) -> tuple[float, float]:
+    """Two plain floats, whatever they were given as: digests and files must not see the type."""
+    pair = plain_numbers(values, name)
+    if pair.shape != (2,):
+        raise InvalidInput(f"{name} must be two numbers, in metres; got shape {pair.shape}")
+    first, second = pair.tolist()
+    return first, second

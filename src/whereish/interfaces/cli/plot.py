@@ -44,7 +44,12 @@ def draw(mechanism: EikonalMechanism, output: Path) -> None:
     if privacy_map.one_dimensional:
         raise InvalidInput("a map along a line has no picture; plot mechanism.distribution(x)")
     levels = privacy_map.values * 1e3
+    # Cells of the raster may lie beyond the declared region, where no secret may be.
+    within = privacy_map.plane.in_region(privacy_map.raster.centres())
     order = np.argsort(levels, axis=None, kind="stable")
+    order = order[within[order]]
+    if not order.size:
+        raise InvalidInput("no cell of this map lies in its declared region")
     chosen = {
         "tightest": order[0],
         "median": order[len(order) // 2],
