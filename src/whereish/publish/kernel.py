@@ -22,6 +22,7 @@ from whereish.errors import InsecureRandomness, InvalidInput, WhereishError
 from whereish.mechanisms.base import Mechanism
 from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.metric import Euclidean, Geodesic, Manhattan
+from whereish.publish.compact import compacted, plain_field, plain_type
 from whereish.publish.locations import XY, GeometryColumn, Location, LonLat
 from whereish.publish.public_sets import PlaceMap
 from whereish.publish.times import TimeStep
@@ -168,14 +169,14 @@ class BatchSanitizer:
     ) -> pa.Schema:
         """The output's schema; nothing of the source's metadata is in it."""
         fields = [one for location in self.outputs for one in location.fields]
-        fields += [_bare(source.field(name)) for name in self.keep]
+        fields += [plain_field(source.field(name)) for name in self.keep]
         boxes = [f.name for f in fields if pa.types.is_struct(f.type) and _is_extent(f.type)]
         if boxes:
             raise InvalidInput(
                 f"column {boxes[0]!r} holds the extent of the true geometries: it cannot be kept"
             )
         fields += [
-            pa.field(name, step.type_of(source.field(name).type))
+            pa.field(name, step.type_of(plain_type(source.field(name).type)))
             for name, step in self.coarsen.items()
         ]
         return pa.schema(fields, metadata=dict(metadata) if metadata else None)
@@ -188,8 +189,10 @@ class BatchSanitizer:
             degrees = location.read(batch)
             self._refuse_outside(degrees)
             arrays += leaving.write(*self._reports(degrees, levels, rng))
-        arrays += [batch.column(name).cast(schema.field(name).type) for name in self.keep]
-        arrays += [step.floor(batch.column(name), name) for name, step in self.coarsen.items()]
+        arrays += [compacted(batch.column(name)) for name in self.keep]
+        for name, step in self.coarsen.items():
+            # Again afterwards: what Arrow computes, it also computes from what nulls cover.
+            arrays.append(compacted(step.floor(compacted(batch.column(name)), name)))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def levels(self, batch: pa.RecordBatch) -> FloatArray | None:
@@ -312,19 +315,3 @@ def _is_extent(kind: Any) -> bool:
     """Whether a struct is a bounding box, such as GeoParquet's covering column."""
     names = {kind.field(i).name for i in range(kind.num_fields)}
     return {"xmin", "ymin", "xmax", "ymax"} <= names
-
-
-def _bare(field: Any) -> Any:
-    """The field without metadata, its own and that of the fields in it."""
-    kind = field.type
-    if pa.types.is_struct(kind):
-        kind = pa.struct([_bare(kind.field(i)) for i in range(kind.num_fields)])
-    elif pa.types.is_list(kind):
-        kind = pa.list_(_bare(kind.value_field))
-    elif pa.types.is_large_list(kind):
-        kind = pa.large_list(_bare(kind.value_field))
-    elif pa.types.is_dictionary(kind):
-        kind = kind.value_type  # a dictionary may hold values of rows that are not released
-    elif pa.types.is_map(kind):
-        kind = pa.map_(_bare(kind.key_field), _bare(kind.item_field), kind.keys_sorted)
-    return pa.field(field.name, kind, field.nullable)

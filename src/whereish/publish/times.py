@@ -38,18 +38,25 @@ class TimeStep:
         return cls(int(match[1] or 1), _UNITS[match[2]])
 
     def type_of(self, given: Any) -> Any:
-        """The type in which a column of type `given` leaves."""
+        """The type in which a column of type `given` leaves: a time that has a zone, in UTC."""
         if pa.types.is_date(given):
             return given
-        return given if pa.types.is_timestamp(given) else pa.timestamp("us", "UTC")
+        if pa.types.is_timestamp(given):
+            return given if given.tz is None else pa.timestamp(given.unit, "UTC")
+        return pa.timestamp("us", "UTC")
 
     def floor(self, column: Any, name: str) -> Any:
-        """The start of each moment's step; text is read as ISO 8601, without a zone as UTC."""
+        """The start of each moment's step; text is read as ISO 8601, without a zone as UTC.
+
+        Steps start in UTC, since the start of a day elsewhere tells how far east that is.
+        """
         given = column.type
         if pa.types.is_string(given) or pa.types.is_large_string(given):
             column = _parsed(column, name)
         elif not (pa.types.is_timestamp(given) or pa.types.is_date(given)):
             raise InvalidInput(f"column {name!r} must hold times to be coarsened; got {given}")
+        else:
+            column = column.cast(self.type_of(given))
         floored = pc.floor_temporal(column, multiple=self.count, unit=self.unit)
         return floored.cast(self.type_of(given))
 
