@@ -124,6 +124,46 @@ def test_sanitize(tmp_path):
     assert "protects nobody" in seeded.stderr
 
 
+def test_sanitize_tells_the_whole_exposure(tmp_path):
+    """Two locations a row: k rows of one person expose 2 k reports, as the file says."""
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text(
+        "who,lat,lon,wlat,wlon\n" + "a,48.8,2.3,48.9,2.4\n" * 3 + "b,48.8,2.3,48.9,2.4\n"
+    )
+    job = (
+        *("sanitize", str(source), "-o", str(output), "--lon", "lon", "--lat", "lat"),
+        *("--location", "wlon,wlat", "--epsilon", "1/km", "--overwrite"),
+    )
+    done = whereish(*job)
+    assert done.returncode == 0, done.stderr
+    stated = json.loads((tmp_path / "out.csv.whereish.json").read_text())
+    assert f"this holds for {stated['scope']}\n" in done.stdout
+    assert "2 k times" in done.stdout
+    assert "if all rows are one person's: 8 reports, together at 0.008/m" in done.stdout
+    assert "whereish trace" in done.stdout
+    ledger = str(tmp_path / "l.db")
+    whereish("ledger", "create", ledger, "--cap", "1/m")
+    charged = whereish(*job, "--ledger", ledger, "--subject", "who")
+    assert "the most exposed subject has 6 reports, together at 0.006/m" in charged.stdout
+    spent = json.loads(whereish("ledger", "statement", ledger, "a").stdout)["spent_per_m"]
+    assert spent == pytest.approx(0.006)
+
+
+def test_sanitize_says_that_a_track_is_one_persons(tmp_path):
+    points = "".join(f'<trkpt lat="48.8{i}" lon="2.3"/>' for i in range(5))
+    (tmp_path / "in.gpx").write_text(
+        '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">'
+        f"<trk><trkseg>{points}</trkseg></trk></gpx>"
+    )
+    done = whereish(
+        *("sanitize", str(tmp_path / "in.gpx"), "-o", str(tmp_path / "out.gpx")),
+        *("--epsilon", "1/km"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "5 reports, together at 0.005/m" in done.stdout
+    assert "one person's track: whereish trace" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "extra"),
     [

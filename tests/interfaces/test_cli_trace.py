@@ -43,10 +43,25 @@ def test_times_may_be_dates_or_absent():
     assert done.returncode == 0, done.stderr
     assert [line.split(",")[0] for line in done.stdout.splitlines()] == [
         "2026-01-01T10:00:00Z",
-        "2026-01-01 10:01",
+        "2026-01-01T10:01:00Z",
     ]
     bare = trace("--accuracy", "200 m", stdin="48.85,2.33\n48.85,2.33\n")
     assert [line.count(",") for line in bare.stdout.splitlines()] == [2, 2]
+
+
+def test_trace_writes_times_anew():
+    """The text of a time may hold a zone, a fraction of any length, or odd spelling."""
+    places = "48.85412,2.33316"
+    times = ["+1_000", "1001.4885412233316", "2026-01-01T10:00:00.488541+05:30"]
+    times += ["2026-01-01T10:00:00.000488-03:00"]
+    done = trace("--accuracy", "200 m", stdin="".join(f"{time},{places}\n" for time in times))
+    assert done.returncode == 0, done.stderr
+    assert [line.split(",")[0] for line in done.stdout.splitlines()] == [
+        "1000",
+        "1001.489",
+        "2026-01-01T04:30:00.488Z",
+        "2026-01-01T13:00:00Z",
+    ]
 
 
 def test_the_trace_ends_with_its_budget():
@@ -67,6 +82,9 @@ def test_the_trace_ends_with_its_budget():
         (("--accuracy", "200 m"), "48.85412\n"),
         (("--accuracy", "200 m"), "1,48.85412,x\n"),
         (("--accuracy", "200 m"), "yesterday,48.85412,2.33316\n"),
+        (("--accuracy", "200 m"), "nan,48.85412,2.33316\n"),
+        (("--accuracy", "200 m"), "48.85412,2.33316,2.33316\n"),
+        (("--accuracy", "200 m"), "0001-01-01T00:00+05:00,48.85412,2.33316\n"),
         (("--accuracy", "200 m"), "1,98.85412,2.33316\n"),
         (("--accuracy", "200 m"), "1,nan,2.33316\n"),
         (("--accuracy", "200 m", "--total", "1e-4/m"), STILL),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import duckdb
 import geopandas as gpd
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whereish as wh
-from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.errors import BudgetExceeded, InvalidInput, WhereishError
 from whereish.privacy import GreatCircle
 from whereish.publish.locations import XY
 from whereish.publish.plan import planned
@@ -300,10 +301,88 @@ def test_coarse_times(values, step, expected):
     assert released["time"][0].isoformat() == expected
 
 
+@pytest.mark.parametrize("step", ["1 h", "1 d", "1 week", "1 month"])
+def test_no_time_zone_survives_coarsen(step):
+    """Neither in the type nor in the moment at which a day, or a month, begins."""
+    moments = pd.to_datetime(["2026-03-04T23:06:07Z", "2026-03-31T22:30:00Z"])
+    frames = [
+        people(2).assign(time=moments.tz_convert(zone))
+        for zone in ("UTC", "Asia/Kathmandu", "America/St_Johns", "Australia/Eucla")
+    ]
+    released = [wh.sanitize(frame, coarsen={"time": step}, **PLAN)["time"] for frame in frames]
+    assert all(str(times.dtype.tz) == "UTC" for times in released)
+    assert all(times.tolist() == released[0].tolist() for times in released)
+
+
 def test_times_that_are_none():
     for values in (["noon"], [17]):
         with pytest.raises(InvalidInput, match="must hold times"):
             wh.sanitize(people(1).assign(t=values), coarsen={"t": "1 h"}, **PLAN)
+
+
+# Code that is not ours
+
+
+class Quoting(wh.GlobeLaplace):
+    """A user's mechanism that says too much."""
+
+    error: type[Exception] = RuntimeError
+
+    def report(self, places, rng=None):
+        raise self.error(f"cannot report {places.coordinates.tolist()}") from ValueError("48.8")
+
+
+class Loud(WhereishError):
+    """A subclass of our own root, from elsewhere."""
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError, InvalidInput, Loud, KeyError])
+def test_a_users_exception_is_withheld(error):
+    Quoting.error = error
+
+    def remap(degrees):
+        raise error(f"cannot move {degrees.tolist()}")
+
+    jobs = [
+        {"mechanism": Quoting(EPS), "lon": "lon", "lat": "lat"},
+        {"remap": remap, **PLAN},
+    ]
+    for job in jobs:
+        with pytest.raises(InvalidInput, match=f"failed with {error.__name__}") as caught:
+            wh.sanitize(people(), **job)
+        assert not re.search(r"\d", str(caught.value))
+        assert caught.value.__context__ is None
+        assert caught.value.__cause__ is None
+
+
+def test_our_own_sentences_pass():
+    with pytest.raises(InvalidInput, match="latitude"):
+        wh.sanitize(people().assign(lat=91.0), **PLAN)
+    with pytest.raises(InvalidInput, match="latitude"):
+        wh.sanitize(people().assign(lat=91.0), lon="lon", lat="lat", mechanism=Quoting(EPS))
+
+
+def test_reports_share_no_memory_with_what_a_mechanism_holds():
+    held = np.full((2, ROWS, 2), 48.8)
+
+    class Holding(wh.GlobeLaplace):
+        def report(self, places, rng=None):
+            held[0] = super().report(places, rng=rng).coordinates
+            held[1] = places.coordinates
+            return wh.Points.trusted(held[0], wh.Sphere(), reproducible=False)
+
+    table = pa.Table.from_pandas(people(), preserve_index=False)
+    released = wh.sanitize(table, lon="lon", lat="lat", mechanism=Holding(EPS))
+    for name in ("lon", "lat"):
+        values = released.column(name).chunk(0).to_numpy()
+        assert not np.shares_memory(values, held)
+
+
+def test_the_scope_says_what_must_hold_for_levels_of_rows():
+    frame = people().assign(level=0.001)
+    released = wh.sanitize(frame, epsilon_column="level", **PLAN)
+    assert "must not depend on its location" in released.attrs["whereish"]["scope"]
+    assert "depend" not in wh.sanitize(people(), **PLAN).attrs["whereish"]["scope"]
 
 
 # Well-known binary

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import pickle
+import sqlite3
+import stat
 import threading
 
 import pytest
@@ -262,3 +265,24 @@ def test_a_release_that_leaves_late_counts_when_it_leaves(address):
     with pytest.raises(BudgetExceeded):
         ledger.charge([Charge("ann", EPS)])
     assert len(ledger.statement("ann").entries) == 1
+
+
+def test_the_sqlite_ledger_is_closed_to_others(tmp_path):
+    """The file and, while it is open, its journals."""
+    path = tmp_path / "ledger.db"
+    before = os.umask(0o022)
+    try:
+        ledger = wh.open_ledger(path, cap="1/m")
+        with sqlite3.connect(path) as reader:  # holds the journals open
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM sqlite_master").fetchall()
+            ledger.charge([Charge("ann", wh.Epsilon.of("1/km"))])
+            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir()}
+        reader.close()
+        assert set(modes) == {"ledger.db", "ledger.db-wal", "ledger.db-shm"}
+        assert set(modes.values()) == {0o600}
+        path.chmod(0o664)
+        assert wh.open_ledger(path).statement("ann").spent_per_m == 0.001
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    finally:
+        os.umask(before)

@@ -9,10 +9,13 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 import whereish as wh
 from benchmarks import faults
@@ -25,6 +28,7 @@ from whereish.errors import (
 )
 from whereish.publish import staging as staging_module
 from whereish.publish.ledger import Charge, Ledger
+from whereish.publish.public_sets import H3Cells, Roads, ToSites, remap_digest
 from whereish.publish.staging import Staging, abandon, finish, staging
 from whereish.publish.subjects import Tally
 
@@ -121,6 +125,68 @@ def test_an_unfinished_job_is_not_taken_for_another(case, monkeypatch):
     assert ledger.statement("p0").spent_per_m == 0
     assert [p.name for p in output.parent.iterdir() if p.name.startswith(".")] == []
     assert not wh.sanitize(source, output, ledger=ledger, **PLAN).resumed
+
+
+def shifted(by: float):
+    return lambda degrees: degrees + by
+
+
+class Shift:
+    """A remap with a state."""
+
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def __call__(self, degrees):
+        return degrees + self.by
+
+
+def road(y: float) -> shapely.LineString:
+    return shapely.LineString([(2.0, y), (2.7, y)])
+
+
+def site(lon: float, space=None) -> wh.Sites:
+    return wh.Sites(wh.Points(np.array([[lon, 48.8]]), space or wh.Sphere()))
+
+
+REMAPS = {
+    "roads": (lambda: Roads([road(48.8)], 48.85), lambda: Roads([road(48.9)], 48.85)),
+    "the latitude of roads": (lambda: Roads([road(48.8)], 48.8), lambda: Roads([road(48.8)], 48.9)),
+    "more roads": (lambda: Roads([road(1)], 48), lambda: Roads([road(1), road(2)], 48)),
+    "sites": (lambda: ToSites(site(2.3)), lambda: ToSites(site(2.4))),
+    "cells": (lambda: H3Cells(8), lambda: H3Cells(9)),
+    "what a function closes over": (lambda: shifted(0.1), lambda: shifted(0.2)),
+    "the state of a callable": (lambda: Shift(0.1), lambda: Shift(0.2)),
+    "an argument that is bound": (lambda: partial(shifted, 1), lambda: partial(shifted, 2)),
+    "code": (lambda: lambda degrees: degrees, lambda: lambda degrees: -degrees),
+}
+
+
+@pytest.mark.parametrize("what", REMAPS)
+def test_remaps_have_the_digest_of_their_content(what):
+    one, other = REMAPS[what]
+    assert remap_digest(one()) == remap_digest(one())
+    assert remap_digest(one()) != remap_digest(other())
+
+
+def test_remaps_that_cannot_be_digested_differ_from_all():
+    unknown = Shift(0.1)
+    unknown.handle = (x for x in ())
+    assert remap_digest(unknown) != remap_digest(unknown)
+    assert remap_digest(None) is None
+
+
+def test_an_interrupted_job_does_not_resume_with_other_roads(case, monkeypatch):
+    source, output, ledger = case
+    interrupted(case, monkeypatch, "named", staging_module, remap=Roads([road(48.8)], 48.85))
+    with pytest.raises(InvalidInput, match="with other words"):
+        wh.sanitize(source, output, ledger=ledger, remap=Roads([road(48.9)], 48.85), **PLAN)
+    release = wh.sanitize(source, output, ledger=ledger, remap=Roads([road(48.8)], 48.85), **PLAN)
+    assert release.resumed
+    assert set(pq.read_table(output)["lat"].to_pylist()) == {48.8}
+    # The exposure of a resumed release is that of the one which had drawn it.
+    assert (release.exposure.reports, release.exposure.named) == (10, True)
+    assert release.exposure.per_m == pytest.approx(0.01)
 
 
 def test_what_has_left_is_not_refunded(case, monkeypatch):

@@ -39,32 +39,33 @@ def plain_field(field: Any, *, nullable: bool | None = None) -> Any:
 
 def plain_type(kind: Any) -> Any:
     """The type of :func:`compacted` of an array of type `kind`."""
-    types = pa.types
+    types, leaves = pa.types, kind
     if isinstance(kind, pa.BaseExtensionType):
         storage = plain_type(kind.storage_type)
         known = kind.extension_name in _WORDS_ONLY and storage == kind.storage_type
-        return kind if known else storage
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return plain_type(kind.value_type)
-    if types.is_string_view(kind):
-        return pa.large_string()
-    if types.is_binary_view(kind):
-        return pa.large_binary()
-    if types.is_map(kind):
-        return pa.map_(plain_field(kind.key_field), plain_field(kind.item_field), kind.keys_sorted)
-    if types.is_list(kind) or types.is_list_view(kind):
-        return pa.list_(plain_field(kind.value_field))
-    if types.is_large_list(kind) or types.is_large_list_view(kind):
-        return pa.large_list(plain_field(kind.value_field))
+        leaves = kind if known else storage
+    elif types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        leaves = plain_type(kind.value_type)
+    elif types.is_string_view(kind):
+        leaves = pa.large_string()
+    elif types.is_binary_view(kind):
+        leaves = pa.large_binary()
+    elif types.is_map(kind):
+        pair = plain_field(kind.key_field), plain_field(kind.item_field)
+        leaves = pa.map_(*pair, kind.keys_sorted)
+    elif types.is_list(kind) or types.is_list_view(kind):
+        leaves = pa.list_(plain_field(kind.value_field))
+    elif types.is_large_list(kind) or types.is_large_list_view(kind):
+        leaves = pa.large_list(plain_field(kind.value_field))
     # Below these a null stands in every field of a row that is null itself.
-    if types.is_fixed_size_list(kind):
-        return pa.list_(plain_field(kind.value_field, nullable=True), kind.list_size)
-    if types.is_struct(kind):
-        return pa.struct([plain_field(one, nullable=True) for one in kind])
-    if types.is_union(kind):
+    elif types.is_fixed_size_list(kind):
+        leaves = pa.list_(plain_field(kind.value_field, nullable=True), kind.list_size)
+    elif types.is_struct(kind):
+        leaves = pa.struct([plain_field(one, nullable=True) for one in kind])
+    elif types.is_union(kind):
         fields = [plain_field(kind.field(i), nullable=True) for i in range(kind.num_fields)]
-        return pa.union(fields, mode=kind.mode, type_codes=kind.type_codes)
-    return kind
+        leaves = pa.union(fields, mode=kind.mode, type_codes=kind.type_codes)
+    return leaves
 
 
 def compacted(array: Any) -> Any:
@@ -80,13 +81,13 @@ def _gathered(array: Any, rows: _Rows) -> Any:
         return storage if leaves == storage.type else leaves.wrap_array(storage)
     if types.is_null(kind):
         return pa.nulls(len(rows))
-    for is_kind, gather in _ENCODINGS:
-        if is_kind(kind):
-            return gather(array, rows)
+    for is_encoded, undone in _ENCODINGS:
+        if is_encoded(kind):
+            return undone(array, rows)
     valid = _valid(array, rows)
-    for is_kind, gather in _LAYOUTS:
-        if is_kind(kind):
-            return gather(array, rows, valid)
+    for is_laid_out, gathered in _LAYOUTS:
+        if is_laid_out(kind):
+            return gathered(array, rows, valid)
     return _fixed_width(array, rows, valid)
 
 
@@ -240,7 +241,9 @@ def _built(kind: Any, length: int, buffers: list[Any], children: list[Any] | Non
 def _buffer(array: Any, index: int, dtype: Any) -> NDArray[Any]:
     """One of an array's own buffers, whole."""
     buffer = array.buffers()[index]
-    return np.frombuffer(buffer, dtype) if buffer is not None and buffer.size else np.empty(0, dtype)
+    return (
+        np.frombuffer(buffer, dtype) if buffer is not None and buffer.size else np.empty(0, dtype)
+    )
 
 
 def _flags(array: Any, index: int) -> _Valid:
@@ -271,7 +274,5 @@ def _numbers(indices: Any, rows: _Rows) -> _Rows:
     """The indices of rows; -1 where there is none."""
     valid = _valid(indices, rows)
     found = np.full(len(rows), -1, np.int64)
-    found[valid] = _buffer(indices, 1, indices.type.to_pandas_dtype())[
-        rows[valid] + indices.offset
-    ]
+    found[valid] = _buffer(indices, 1, indices.type.to_pandas_dtype())[rows[valid] + indices.offset]
     return found

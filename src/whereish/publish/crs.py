@@ -1,4 +1,9 @@
-"""The one coordinate system in which files bring locations: WGS84 degrees, longitude first."""
+"""The one coordinate system in which files bring locations: WGS84 degrees, longitude first.
+
+The definition that an input carries may hold text of its owner (a name, remarks, a scope) and
+the bounding box of an area.  It is looked at, and never passed on: outputs carry the
+definition of PROJ's own database.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ __all__ = ["require_degrees"]
 
 
 def require_degrees(crs: Any, what: str) -> str:
-    """The coordinate system as PROJJSON, if it is WGS84 in degrees; otherwise an error.
+    """The constant PROJJSON of EPSG:4326 or OGC:CRS84, whichever `crs` means; or an error.
 
     Nothing is reprojected in silence: a data set in another system says so itself, and
     its owner decides how to convert it.
@@ -29,11 +34,22 @@ def require_degrees(crs: Any, what: str) -> str:
         raise InvalidInput(
             f"{what} has a coordinate system that PROJ cannot read: declare WGS84 (EPSG:4326)"
         ) from None
-    wgs84 = CRS.from_epsg(4326)
+    latitude_first, longitude_first = CRS.from_epsg(4326), CRS.from_string("OGC:CRS84")
     flat = given.to_2d() if len(given.axis_info) == 3 else given
-    if not flat.equals(wgs84, ignore_axis_order=True) and flat != CRS.from_string("OGC:CRS84"):
+    if flat == longitude_first:
+        return str(longitude_first.to_json())
+    if not flat.equals(latitude_first, ignore_axis_order=True):
         raise InvalidInput(
-            f"{what} is in {given.name}, and must be in WGS84 degrees (EPSG:4326): reproject it"
-            " first, for instance with gdf.to_crs(4326)"
+            f"{what} is in {_known(given)}, and must be in WGS84 degrees (EPSG:4326): reproject"
+            " it first, for instance with gdf.to_crs(4326)"
         )
-    return str(flat.to_json())
+    east = flat.axis_info[0].direction == "east"
+    return str((longitude_first if east else latitude_first).to_json())
+
+
+def _known(crs: Any) -> str:
+    """What PROJ's database calls a system; a name of the input's own is not repeated."""
+    from pyproj import CRS
+
+    code = crs.to_authority()
+    return str(CRS.from_authority(*code).name) if code else "a system of its own"

@@ -60,7 +60,7 @@ def _to_pandas(table: Any, statement: dict[str, Any]) -> Any:
 
 def _from_geopandas(frame: Any) -> tuple[Any, str, Back]:
     check_columns("frame", [str(name) for name in frame.columns], ())
-    require_degrees(frame.crs, "the frame's geometry")
+    crs = require_degrees(frame.crs, "the frame's geometry")
     geometry = str(frame.geometry.name)
     table = pa.table(frame.to_arrow(index=False, geometry_encoding="WKB"))
 
@@ -74,7 +74,7 @@ def _from_geopandas(frame: Any) -> tuple[Any, str, Back]:
         extension = {"ARROW:extension:name": "geoarrow.wkb"}
         marked = pa.field(geometry, pa.binary(), metadata=extension)
         released = released.set_column(index, marked, released.column(index))
-        out = geopandas.GeoDataFrame.from_arrow(released, geometry=geometry).set_crs(frame.crs)
+        out = geopandas.GeoDataFrame.from_arrow(released, geometry=geometry).set_crs(crs)
         out.attrs["whereish"] = statement
         return out
 

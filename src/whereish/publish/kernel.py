@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,14 +19,16 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 import whereish
-from whereish.errors import InsecureRandomness, InvalidInput, WhereishError
+from whereish.errors import InsecureRandomness, InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.metric import Euclidean, Geodesic, Manhattan
 from whereish.publish.compact import compacted, plain_field, plain_type
 from whereish.publish.locations import XY, GeometryColumn, Location, LonLat
 from whereish.publish.public_sets import PlaceMap
+from whereish.publish.release import Exposure
 from whereish.publish.times import TimeStep
+from whereish.publish.withheld import told_by_kind
 from whereish.randomness import Randomness
 from whereish.space.box import Box
 from whereish.space.plane import Plane
@@ -142,20 +145,38 @@ class BatchSanitizer:
         """The geometry columns among those that leave."""
         return tuple(at.name for at in self.outputs if isinstance(at, GeometryColumn))
 
+    @property
+    def scope(self) -> str:
+        """What the guarantee is about, and what must hold for it."""
+        many = len(self.locations)
+        if many == 1:
+            scope = "each row alone; a person in k rows is protected at k times this"
+        else:
+            scope = (
+                f"each of the {many} locations of each row alone; a person in k rows is protected"
+                f" at {many} k times this"
+            )
+        if self.level_column is not None:
+            scope += (
+                "; each row's own level must not depend on its location, or the level that shows"
+                " in its noise tells of it"
+            )
+        return scope
+
+    def exposure(self, rows: int) -> Exposure:
+        """What so many rows expose if all are one person's."""
+        reports = rows * len(self.locations)
+        return Exposure(reports, reports * self._level(), named=False)
+
     def statement(self, *, reproducible: bool) -> dict[str, Any]:
         """What is said of the release, in it or beside it."""
         said: dict[str, Any] = {
             "whereish": whereish.__version__,
             "guarantee": self.guarantee.to_json(),
-            "scope": "each row alone; a person in k rows is protected at k times this",
+            "scope": self.scope,
             "reproducible": reproducible,
             "locations": [list(location.columns) for location in self.outputs],
         }
-        if len(self.locations) > 1:
-            said["scope"] = (
-                f"each of the {len(self.locations)} locations of each row alone; a person in k"
-                f" rows is protected at {len(self.locations)} k times this"
-            )
         if self.level_column is not None:
             said["level"] = "each row has its own level, at most the one stated"
         if self.remap is not None:
@@ -260,26 +281,18 @@ class BatchSanitizer:
             order = np.argsort(levels, kind="stable")
             values, starts = np.unique(levels[order], return_index=True)
             for value, rows in zip(values, np.split(order, starts[1:]), strict=True):
-                mechanism = self.rebuild(Epsilon.per_metre(value))
+                build = partial(self.rebuild, Epsilon.per_metre(value))
+                mechanism = told_by_kind(build, self.mechanism, "the mechanism of a row's level")
                 lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng, in_metres)
         if self.remap is not None:
-            moved = self._moved(np.column_stack([lon, lat]))
+            remap, reports = self.remap, np.column_stack([lon, lat])
+            moved = told_by_kind(lambda: np.array(remap(reports), float), remap, "the remap")
             if moved.shape != (len(lon), 2):
                 raise InvalidInput(
                     f"remap must return (n, 2) degrees for (n, 2) degrees; got {moved.shape}"
                 )
             return np.ascontiguousarray(moved[:, 0]), np.ascontiguousarray(moved[:, 1])
         return lon, lat
-
-    def _moved(self, reports: FloatArray) -> FloatArray:
-        assert self.remap is not None
-        try:
-            return np.asarray(self.remap(reports), float)
-        except WhereishError:
-            raise
-        except Exception as error:
-            # Its message may quote reports that are not charged yet.
-            raise InvalidInput(f"the remap failed with {type(error).__name__}") from None
 
     def _refuse_outside(self, degrees: FloatArray) -> None:
         if self.bbox is None:
@@ -300,15 +313,24 @@ def _drawn(
     """Reports of places, in degrees or in the coordinates of the mechanism's plane."""
     space = mechanism.space
     geographic = space if isinstance(space, Geographic) and not in_metres else None
-    secrets = geographic.from_degrees(places[:, 0], places[:, 1]) if geographic else places
-    reports = mechanism.report(secrets, rng=rng)
+    secrets: Points | FloatArray = places
+    if geographic is not None:
+        enter = partial(geographic.from_degrees, places[:, 0], places[:, 1])
+        secrets = told_by_kind(enter, space, "the space of the mechanism")
+
+    def reported() -> tuple[Points, FloatArray, FloatArray]:
+        reports = mechanism.report(secrets, rng=rng)
+        first, second = geographic.to_degrees(reports) if geographic else reports.coordinates.T
+        # Copies: an array of another's making may be a view onto all that it was made from.
+        return reports, np.array(first, float), np.array(second, float)
+
+    reports, first, second = told_by_kind(reported, mechanism, "the mechanism")
     if reports.reproducible and not rng.reproducible:
         raise InsecureRandomness(
             "the mechanism drew reproducible noise, which protects nobody: release with a"
             " mechanism that uses the rng it is given, or ask for insecure_seed in a test"
         )
-    columns = geographic.to_degrees(reports) if geographic else tuple(reports.coordinates.T)
-    return np.ascontiguousarray(columns[0]), np.ascontiguousarray(columns[1])
+    return first, second
 
 
 def _is_extent(kind: Any) -> bool:

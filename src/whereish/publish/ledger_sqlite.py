@@ -2,12 +2,17 @@
 
 Write-ahead log, synchronous = FULL: a charge that has returned survives a power cut.
 Every transaction opens its own connection, so that threads and forks share nothing.
+
+The file names the subjects, so it is made for its owner alone, and SQLite gives its journals
+the same mode.  One that is there already is closed to others; what its group may do stays.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +32,7 @@ class SqliteDatabase:
         self._path = path
         if not path.parent.is_dir():
             raise InvalidInput(f"the folder of the ledger {path.name} does not exist")
+        _close_to_others(path)
         with self._connected() as connection:
             # Not within a transaction: SQLite changes the journal only outside.
             connection.execute("PRAGMA journal_mode = WAL")
@@ -61,6 +67,24 @@ class SqliteDatabase:
             raise LedgerUnavailable(
                 f"the ledger {self._path.name} cannot be used ({error})"
             ) from None
+
+
+def _close_to_others(path: Path) -> None:
+    """Make the file, for its owner alone; or take from all others what they may do with it."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        for ending in ("", "-wal", "-shm", "-journal"):
+            beside = path.with_name(path.name + ending)
+            # Another user's file is that user's to close; SQLite says if it cannot be used.
+            with contextlib.suppress(OSError):
+                mode = stat.S_IMODE(beside.stat().st_mode)
+                if mode & 0o007:
+                    beside.chmod(mode & ~0o007)
+    except OSError as error:
+        raise LedgerUnavailable(
+            f"the ledger {path.name} cannot be used ({error.strerror})"
+        ) from None
 
 
 class _Run:

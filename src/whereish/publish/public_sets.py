@@ -7,9 +7,12 @@ The public set must not be made from the data that it guards.
 from __future__ import annotations
 
 import hashlib
+import pickle
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from types import CodeType, FunctionType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -110,15 +113,43 @@ class Roads:
 
 
 def remap_digest(remap: PlaceMap | None) -> str | None:
-    """What tells one remap from another: the places themselves, or the function's name."""
+    """What tells one remap from another: a digest of its content, not of its name.
+
+    A function counts with its code, its defaults and what it closes over, any other callable
+    with its pickled state; globals that a function reads are not seen.  What cannot be
+    pickled differs from everything, itself in another run included: its interrupted job is
+    finished with :func:`whereish.publish.staging.finish`.
+    """
     if remap is None:
         return None
+    try:
+        content = _content(remap)
+    except Exception:  # pickling runs code of anybody's
+        content = uuid.uuid4().bytes
+    name = f"{type(remap).__module__}.{type(remap).__qualname__}\0"
+    return hashlib.sha256(name.encode() + content).hexdigest()
+
+
+def _content(remap: PlaceMap) -> bytes:
     if isinstance(remap, ToSites):
-        return hashlib.sha256(remap.sites.coordinates.tobytes()).hexdigest()
-    if isinstance(remap, H3Cells):
-        return repr(remap)
-    name = getattr(remap, "__qualname__", type(remap).__qualname__)
-    return f"{getattr(remap, '__module__', '')}.{name}"
+        space = remap.sites.points.space.description
+        return f"{space}\0".encode() + remap.sites.coordinates.tobytes()
+    if isinstance(remap, Roads):
+        import shapely
+
+        lines = shapely.to_wkb(np.asarray(remap.lines, dtype=object).ravel())
+        return pickle.dumps((float(remap.latitude), lines.tolist()))
+    if isinstance(remap, FunctionType):
+        cells = [cell.cell_contents for cell in remap.__closure__ or ()]
+        state = (remap.__module__, remap.__qualname__, remap.__defaults__, remap.__kwdefaults__)
+        return pickle.dumps((_code(remap.__code__), state, cells))
+    return pickle.dumps(remap)
+
+
+def _code(code: CodeType) -> str:
+    """What a function does, without where its source stands."""
+    constants = [_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return repr((code.co_code, code.co_names, constants))
 
 
 def as_place_map(remap: PlaceMap | Sites | None) -> PlaceMap | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,13 +10,20 @@ from numpy.typing import ArrayLike
 from whereish.errors import InvalidInput
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.randomness import Randomness
-from whereish.space.points import FloatArray
+from whereish.space.points import FloatArray, plain_numbers
 from whereish.units import Epsilon
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+__all__ = ["ReproducibleArray", "perturb"]
 
-__all__ = ["perturb"]
+
+class ReproducibleArray(np.ndarray[Any, np.dtype[np.float64]]):
+    """Reports whose noise came from a seed: marked as `Points.reproducible` marks points.
+
+    The type stays with slices, arithmetic, copies and pickles, and is in the array's text
+    form; `numpy.asarray` takes it off.
+    """
+
+    reproducible: ClassVar[bool] = True
 
 
 def perturb(
@@ -30,19 +37,20 @@ def perturb(
     """Report each place roughly, anywhere on Earth: degrees in, degrees out.
 
     Every report alone keeps ``epsilon`` times the true distance in metres
-    (:class:`~whereish.GlobeLaplace`); n reports of one place keep n times that.
+    (:class:`~whereish.GlobeLaplace`); n reports of one place keep n times that.  Reports
+    of a seeded `rng`, which protect nobody, come as :class:`ReproducibleArray`.
 
     >>> lon, lat = perturb([2.33316], [48.85412], epsilon="ln(4)/200 m")
     >>> len(lon)
     1
     """
-    try:
-        x, y = np.asarray(lon, float), np.asarray(lat, float)
-    except (TypeError, ValueError):
-        raise InvalidInput("lon and lat must be numbers in degrees") from None
-    if x.shape != y.shape:
-        raise InvalidInput(f"lon and lat must have one shape; got {x.shape} and {y.shape}")
+    shape = np.shape(lon)
+    if shape != np.shape(lat):
+        raise InvalidInput(f"lon and lat must have one shape; got {shape} and {np.shape(lat)}")
+    pairs = [plain_numbers(lon, "longitudes").ravel(), plain_numbers(lat, "latitudes").ravel()]
     mechanism = GlobeLaplace(epsilon, decimals=decimals)
-    pairs: NDArray[np.float64] = np.column_stack([x.ravel(), y.ravel()])
-    reports = mechanism.report(pairs, rng=rng).coordinates
-    return reports[:, 0].reshape(x.shape), reports[:, 1].reshape(x.shape)
+    reports = mechanism.report(np.column_stack(pairs), rng=rng)
+    x, y = (axis.reshape(shape) for axis in reports.coordinates.T)
+    if reports.reproducible:
+        return x.view(ReproducibleArray), y.view(ReproducibleArray)
+    return x, y

@@ -20,20 +20,19 @@ from typing import Any, Unpack, overload
 import pyarrow as pa
 
 from whereish.errors import InvalidInput, LedgerUnavailable, NotWritten
-from whereish.privacy.guarantee import Guarantee
+from whereish.publish import formulas
+from whereish.publish.file_kinds import default_geometry, leaving_as, tables_in
 from whereish.publish.frames import opened_frame
 from whereish.publish.kernel import METADATA_KEY, BatchSanitizer
 from whereish.publish.ledger import PENDING, Ledger, charges_of
-from whereish.publish.locations import XY, GeometryColumn, Location, LonLat
+from whereish.publish.locations import GeometryColumn
 from whereish.publish.plan import Plan, planned
 from whereish.publish.public_sets import remap_digest
-from whereish.publish.staging import Staging, staging
+from whereish.publish.release import Exposure, Release
+from whereish.publish.staging import Counts, Manifest, Staging, staging
 from whereish.publish.subjects import Tally
 from whereish.publish.tables import (
     BATCH_ROWS,
-    GEOMETRY_ONLY,
-    KINDS,
-    TEXT,
     Wanted,
     Writing,
     carries_statement,
@@ -48,30 +47,6 @@ __all__ = ["METADATA_KEY", "BatchSanitizer", "Release", "sanitize"]
 Progress = Callable[[int, int | None], None]
 
 
-@dataclass(frozen=True)
-class Release:
-    """What was released: how many rows, under which guarantee each.
-
-    `resumed` says that an earlier run had drawn the reports, and this one only finished.
-    """
-
-    path: Path
-    rows: int
-    guarantee: Guarantee
-    reproducible: bool
-    resumed: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The release in plain words."""
-        return {
-            "path": self.path.name,
-            "rows": self.rows,
-            "guarantee": self.guarantee.to_json(),
-            "reproducible": self.reproducible,
-            "resumed": self.resumed,
-        }
-
-
 @overload
 def sanitize(
     source: str | Path,
@@ -82,6 +57,7 @@ def sanitize(
     layer: str | None = ...,
     sha256: str | None = ...,
     overwrite: bool = ...,
+    keep_formulas: bool = ...,
     insecure_seed: int | None = ...,
     progress: Progress | None = ...,
     **plan: Unpack[Plan],
@@ -109,6 +85,7 @@ def sanitize(
     layer: str | None = None,
     sha256: str | None = None,
     overwrite: bool = False,
+    keep_formulas: bool = False,
     insecure_seed: int | None = None,
     progress: Progress | None = None,
     **plan: Unpack[Plan],
@@ -132,6 +109,9 @@ def sanitize(
     sha256
         The input file's SHA-256 in hex.  A damaged file that still reads as a table (a CSV
         cut short, a digit changed) can be told from others by this alone.
+    keep_formulas
+        Write text into CSV as it is, also where a spreadsheet would take it for a formula;
+        otherwise an apostrophe stands before it (:mod:`whereish.publish.formulas`).
     insecure_seed
         For tests only: reproducible noise, which the output says of itself.
     progress
@@ -159,7 +139,9 @@ def sanitize(
         return _frame(source, plan, ledger, subject, rng)
     if output is None:
         raise InvalidInput("a file needs an output to be written to")
-    job = FileJob(Path(source), Path(output), plan, subject, layer, sha256, rng, progress)
+    job = FileJob(
+        Path(source), Path(output), plan, subject, layer, sha256, rng, progress, keep_formulas
+    )
     return job.run(ledger, overwrite=overwrite)
 
 
@@ -209,6 +191,7 @@ class FileJob:
     sha256: str | None
     rng: Randomness
     progress: Progress | None
+    keep_formulas: bool = False
 
     def run(self, ledger: Ledger | None, *, overwrite: bool) -> Release:
         """Do all of it, or what an earlier run left to do."""
@@ -217,14 +200,14 @@ class FileJob:
         if self.output.exists() and self.output.samefile(self.source):
             raise InvalidInput("the output must be another file than the input")
         self._check_digest()
-        files = _files(self.source)
-        first = planned(self.plan, geometry=_default_geometry(files[0]))
+        files = tables_in(self.source)
+        first = planned(self.plan, geometry=default_geometry(files[0]))
         request = self._request(first, files)
         try:
             with staging(self.output) as place:
-                rows = _resumed(place, request, ledger, overwrite=overwrite)
-                if rows is not None:
-                    return self._release(first, rows, resumed=True)
+                earlier = _resumed(place, request, ledger, overwrite=overwrite)
+                if earlier is not None:
+                    return self._release(first, earlier.rows, earlier.counts, resumed=True)
                 place.refuse_foreign(overwrite)
                 place.empty()
                 rows, counts = self._stage(files, place)
@@ -237,7 +220,7 @@ class FileJob:
                 f"the output {self.output.name} cannot be written"
                 f" ({error.strerror or type(error).__name__}); nothing was released"
             ) from None
-        return self._release(first, rows, resumed=False)
+        return self._release(first, rows, counts, resumed=False)
 
     def _check_digest(self) -> None:
         if self.sha256 is None:
@@ -257,8 +240,19 @@ class FileJob:
                 " damaged? nothing was released"
             )
 
-    def _release(self, kernel: BatchSanitizer, rows: int, *, resumed: bool) -> Release:
-        return Release(self.output, rows, kernel.guarantee, self.rng.reproducible, resumed)
+    def _release(
+        self, kernel: BatchSanitizer, rows: int, counts: Counts, *, resumed: bool
+    ) -> Release:
+        exposure = Exposure.of_subjects(counts) if counts else kernel.exposure(rows)
+        return Release(
+            self.output,
+            rows,
+            kernel.guarantee,
+            self.rng.reproducible,
+            resumed,
+            kernel.scope,
+            exposure,
+        )
 
     def _request(self, kernel: BatchSanitizer, files: Sequence[Path]) -> str:
         """What was asked, so that a resumed job is known for the same."""
@@ -267,15 +261,14 @@ class FileJob:
             [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
             kernel.statement(reproducible=self.rng.reproducible),
             [kernel.columns, str(kernel.bbox), self.subject, self.layer, self.sha256],
+            [self.keep_formulas],
             [kernel.keep, list(kernel.coarsen), kernel.level_column, repr(kernel.locations)],
             remap_digest(kernel.remap),
         ]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
-    def _stage(
-        self, files: Sequence[Path], place: Staging
-    ) -> tuple[int, dict[tuple[str, float], int]]:
-        counts: dict[tuple[str, float], int] = {}
+    def _stage(self, files: Sequence[Path], place: Staging) -> tuple[int, Counts]:
+        counts: Counts = {}
         if not self.source.is_dir():
             rows = self._write(self.source, place.staged, place.beside, counts)
             return rows, counts
@@ -288,22 +281,24 @@ class FileJob:
             rows += self._write(path, target, beside, counts)
         return rows, counts
 
-    def _write(
-        self, source: Path, target: Path, beside: Path, counts: dict[tuple[str, float], int]
-    ) -> int:
+    def _write(self, source: Path, target: Path, beside: Path, counts: Counts) -> int:
         """Write one file under its staged name; returns its rows and adds to the counts."""
-        kernel = planned(self.plan, geometry=_default_geometry(source))
-        kernel = kernel.leaving_as(_leaving(kernel.locations, target.suffix))
+        kernel = planned(self.plan, geometry=default_geometry(source))
+        kernel = kernel.leaving_as(leaving_as(kernel.locations, target.suffix))
         extra = () if self.subject is None else (self.subject,)
         geometries = [at.name for at in kernel.locations if isinstance(at, GeometryColumn)]
         columns = tuple(dict.fromkeys((*kernel.columns, *extra)))
         statement = kernel.statement(reproducible=self.rng.reproducible)
+        if target.suffix == ".csv" and not self.keep_formulas:
+            statement["formulas"] = formulas.NOTE
         with open_table(source, Wanted(columns, kernel.numbers, geometries, self.layer)) as table:
             schema = kernel.schema(table.schema)
             tally = None if self.subject is None else Tally(kernel, self.subject, counts)
             stream = _Stream(kernel, schema, self.rng, tally, self.progress, table.rows)
             with _told_of_output(target):
-                writing = Writing(schema, statement, kernel.geometries, table.crs)
+                writing = Writing(
+                    schema, statement, kernel.geometries, table.crs, self.keep_formulas
+                )
                 write_table(target, writing, stream(table.batches))
             if stream.rows == 0:
                 raise InvalidInput(f"the input {source.name} has no rows, so nothing is written")
@@ -334,8 +329,10 @@ class _Stream:
                 self.progress(self.rows, self.total)
 
 
-def _resumed(place: Staging, request: str, ledger: Ledger | None, *, overwrite: bool) -> int | None:
-    """Finish what an earlier run of the same request had staged; its rows, or None."""
+def _resumed(
+    place: Staging, request: str, ledger: Ledger | None, *, overwrite: bool
+) -> Manifest | None:
+    """Finish what an earlier run of the same request had staged; its note, or None."""
     manifest = place.unfinished()
     if manifest is None:
         return None
@@ -347,7 +344,7 @@ def _resumed(place: Staging, request: str, ledger: Ledger | None, *, overwrite: 
     manifest.check_ledger(ledger)
     if manifest.request == request:
         place.finish(manifest, ledger, overwrite=overwrite)
-        return manifest.rows
+        return manifest
     if ledger.state(manifest.release) == PENDING:
         raise InvalidInput(
             "an earlier run for this output, with other words or another input, was charged and"
@@ -355,64 +352,6 @@ def _resumed(place: Staging, request: str, ledger: Ledger | None, *, overwrite: 
             " whereish.publish.staging.abandon(output, ledger)"
         )
     return None
-
-
-def _files(source: Path) -> list[Path]:
-    """The file itself, or the tables of a folder in the order of their names."""
-    if not source.is_dir():
-        return [source]
-    files = [
-        path
-        for path in sorted(source.rglob("*"))
-        if path.is_file()
-        and not any(part.startswith(("_", ".")) for part in path.relative_to(source).parts)
-    ]
-    tables = [path for path in files if not path.name.endswith(".whereish.json")]
-    strange = [path.name for path in tables if path.suffix not in KINDS]
-    if strange:
-        raise InvalidInput(
-            f"the folder {source.name} has {len(strange)} files that are no tables, such as"
-            f" {strange[0]}: they must end in one of {', '.join(KINDS)}"
-        )
-    if not tables:
-        raise InvalidInput(f"the folder {source.name} has no tables in it")
-    return tables
-
-
-def _default_geometry(path: Path) -> str | None:
-    """The geometry that a file has by its kind, where the plan names no location."""
-    if path.suffix in GEOMETRY_ONLY:
-        return "geometry"
-    if KINDS.get(path.suffix) != "parquet_tables":
-        return None
-    from pyarrow import parquet
-
-    with contextlib.suppress(OSError, pa.ArrowException, KeyError, ValueError, TypeError):
-        metadata = parquet.read_schema(path).metadata or {}
-        return str(json.loads(metadata[b"geo"])["primary_column"])
-    return None
-
-
-def _leaving(locations: Sequence[Location], suffix: str) -> list[Location]:
-    """The columns in which reports leave, by the kind of the output."""
-    leaving: list[Location] = []
-    for index, at in enumerate(locations):
-        first = index == 0
-        if suffix in (*GEOMETRY_ONLY, ".geoparquet") and isinstance(at, XY):
-            raise InvalidInput(
-                f"an output {suffix} has WGS84 geometries, and the locations are a plane's metres:"
-                " write .parquet or .csv"
-            )
-        if suffix in TEXT and isinstance(at, GeometryColumn):
-            names = ("lon", "lat") if first else (f"{at.name}_lon", f"{at.name}_lat")
-            leaving.append(LonLat(*names))
-        elif suffix in (*GEOMETRY_ONLY, ".geoparquet") and first and isinstance(at, LonLat):
-            leaving.append(GeometryColumn())
-        elif suffix in GEOMETRY_ONLY and not first and isinstance(at, GeometryColumn):
-            leaving.append(LonLat(f"{at.name}_lon", f"{at.name}_lat"))
-        else:
-            leaving.append(at)
-    return leaving
 
 
 @contextlib.contextmanager

@@ -42,7 +42,7 @@ from whereish.errors import (
 from whereish.publish.durable import digest, locked, named, remove, sync, sync_tree
 from whereish.publish.ledger import PENDING, RELEASED, Ledger, charges_of
 
-__all__ = ["Staging", "abandon", "finish", "staging"]
+__all__ = ["Counts", "Manifest", "Staging", "abandon", "finish", "staging"]
 
 Counts = dict[tuple[str, float], int]
 

@@ -61,12 +61,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Writing:
-    """What is written: its schema, the statement that it carries, its geometry columns."""
+    """What is written: its schema, the statement that it carries, its geometry columns.
+
+    With `keep_formulas` CSV holds text as it is, also if a spreadsheet would run it.
+    """
 
     schema: pa.Schema
     statement: Mapping[str, Any]
     geometries: tuple[str, ...] = ()
     crs: str | None = None
+    keep_formulas: bool = False
 
 
 KINDS = {

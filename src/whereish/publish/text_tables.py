@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from whereish.errors import InvalidInput
+from whereish.publish.formulas import as_text, named_as_text
 from whereish.publish.tables import Table, Wanted, Writing, check_columns
 
 __all__ = ["open_table", "write_table"]
@@ -78,9 +79,15 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
     if path.suffix == ".csv":
         from pyarrow import csv
 
-        with csv.CSVWriter(path, writing.schema.remove_metadata()) as sink:
+        schema = writing.schema.remove_metadata()
+        if not writing.keep_formulas:
+            schema = named_as_text(schema)
+        with csv.CSVWriter(path, schema) as sink:
             for batch in batches:
-                sink.write_batch(batch.replace_schema_metadata(None))
+                columns = batch.columns
+                if not writing.keep_formulas:
+                    columns = [as_text(column) for column in columns]
+                sink.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
         return
     with path.open("w", encoding="utf-8") as file:
         for batch in batches:

@@ -64,6 +64,11 @@ __all__ = ["command"]
 @click.option("--subject", help="With --ledger: the column of whom to charge.")
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option(
+    "--keep-formulas",
+    is_flag=True,
+    help="Write kept text into CSV as it is, also where a spreadsheet would run it as a formula.",
+)
+@click.option(
     "--insecure-seed",
     type=int,
     help="For tests only: reproducible noise, which protects nobody; the output says so.",
@@ -86,6 +91,7 @@ def command(
     ledger: str | None,
     subject: str | None,
     overwrite: bool,
+    keep_formulas: bool,
     insecure_seed: int | None,
 ) -> None:
     """Blur the locations of SOURCE, row by row.
@@ -120,6 +126,7 @@ def command(
             layer=layer,
             sha256=sha256,
             overwrite=overwrite,
+            keep_formulas=keep_formulas,
             insecure_seed=insecure_seed,
             progress=show,
             **plan,
@@ -128,9 +135,22 @@ def command(
     if release.resumed:
         click.echo("an earlier run had drawn them; this one finished it, and charged nobody twice")
     click.echo(describe(release.guarantee))
-    click.echo("this holds for each row; a person in k rows is protected at k times epsilon")
+    click.echo(f"this holds for {release.scope}")
+    click.echo(str(release.exposure))
+    if _has_tracks(source):
+        click.echo(
+            "a GPX file is mostly one person's track: whereish trace reports a track within one"
+            " budget for all of it"
+        )
+    elif subject is None:
+        click.echo("rows that are one person's track are better reported by whereish trace")
     if release.reproducible:
         click.echo("WARNING: made with --insecure-seed; this noise protects nobody", err=True)
+
+
+def _has_tracks(source: Path) -> bool:
+    """Whether a file, or one of a folder, is of the kind that devices record tracks in."""
+    return source.suffix == ".gpx" or (source.is_dir() and any(source.rglob("*.gpx")))
 
 
 def _pair(text: str) -> tuple[str, str]:

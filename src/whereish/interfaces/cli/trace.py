@@ -47,11 +47,11 @@ def command(
     """Report one person's places from standard input, line by line.
 
     A line is TIME,LAT,LON or LAT,LON: degrees, and seconds or an ISO 8601 time, which
-    is public.  Each comes out as the same line with the reported place, and "hard"
-    where it carries fresh noise or "easy" where an earlier report still held.  At the
-    end the budget actually spent is printed, and with --total the guarantee that holds
-    for every run; when it does not suffice for another report, the trace ends with exit
-    code 2.
+    is public.  Each comes out as a line with the same time (to the millisecond, and in
+    UTC), the reported place, and "hard" where it carries fresh noise or "easy" where an
+    earlier report still held.  At the end the budget actually spent is printed, and with
+    --total the guarantee that holds for every run; when it does not suffice for another
+    report, the trace ends with exit code 2.
     """
     from whereish.mechanisms.globe_laplace import GlobeLaplace
     from whereish.mechanisms.predictive import PredictiveMechanism
@@ -103,15 +103,17 @@ def _manager(
 
 
 def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]:
-    """(time as it stands, in seconds, [lon, lat]); what is wrong is told without the line."""
+    """([time as told], in seconds, [lon, lat]); what is wrong is told without the line."""
     fields = [part.strip() for part in line.split(",")]
     if len(fields) not in (2, 3):
         raise InvalidInput(f"line {number} must be TIME,LAT,LON or LAT,LON")
     *when, lat, lon = fields
     try:
         place = [float(lon), float(lat)]
-        time_s = _seconds(when[0]) if when else None
-    except ValueError:
+        told, time_s = _moment(when[0]) if when else ("", None)
+    except InvalidInput:
+        raise
+    except (ValueError, OverflowError):
         raise InvalidInput(
             f"line {number} must have numbers for LAT and LON, and seconds or an ISO 8601 time"
         ) from None
@@ -119,18 +121,25 @@ def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]
         raise InvalidInput(
             f"line {number} must have a latitude within 90 and a longitude within 360 degrees"
         )
-    return when, time_s, place
+    return [told] if when else [], time_s, place
 
 
-def _seconds(text: str) -> float:
-    """Seconds or an ISO 8601 time; what could be a degree is refused, since times are echoed."""
+def _moment(text: str) -> tuple[str, float]:
+    """A time of seconds or ISO 8601, as it is told and in seconds.
+
+    It is written anew and never echoed: the text may carry a zone, and digits of anything.
+    What could be a degree is refused.
+    """
     try:
         seconds = float(text)
-        if abs(seconds) <= 360 and not seconds.is_integer():
-            raise InvalidInput("a time must not look like degrees: is the order TIME,LAT,LON?")
-        return seconds
-    except InvalidInput:
-        raise
     except ValueError:
         moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        whole = moment.microsecond < 1000
+        told = moment.isoformat(timespec="seconds" if whole else "milliseconds")
+        return told.replace("+00:00", "Z"), moment.timestamp()
+    if not math.isfinite(seconds):
+        raise ValueError
+    if abs(seconds) <= 360 and not seconds.is_integer():
+        raise InvalidInput("a time must not look like degrees: is the order TIME,LAT,LON?")
+    return f"{seconds:.3f}".rstrip("0").rstrip("."), seconds
