@@ -51,6 +51,7 @@ def open_table(
     geometry = wanted.geometries[0] if wanted.geometries else "geometry"
     fields = [name for name in wanted.columns if name != geometry]
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_no_side_files(pyogrio))
         # GDAL's warnings quote coordinates; what it cannot read is refused anyway.
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -79,6 +80,17 @@ def open_table(
         if counts is not None:
             rows = counts.get(layer, rows)
         yield Table(schema, _all_of(batches, rows, path), None, crs)
+
+
+@contextlib.contextmanager
+def _no_side_files(pyogrio: Any) -> Iterator[None]:
+    """Else GDAL may copy the input's metadata to a file NAME.aux.xml beside it."""
+    before = pyogrio.get_gdal_config_option("GDAL_PAM_ENABLED")
+    pyogrio.set_gdal_config_options({"GDAL_PAM_ENABLED": False})
+    try:
+        yield
+    finally:
+        pyogrio.set_gdal_config_options({"GDAL_PAM_ENABLED": before})
 
 
 def _all_of(batches: Iterator[pa.RecordBatch], rows: int, path: Path) -> Iterator[pa.RecordBatch]:
