@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.space.points import FloatArray
-from whereish.space.sphere import great_circle_m
+from whereish.space.sphere import DISTANCE_ERROR, great_circle_m
 from whereish.units import Epsilon
 
 __all__ = [
@@ -63,8 +63,13 @@ class Metric(ABC):
 
     @property
     def absolute_error(self) -> float:
-        """How far a computed distance may be off, beyond a few units in the last place."""
+        """How far a computed distance may be off, beyond its relative error."""
         return 0.0
+
+    @property
+    def relative_error(self) -> float:
+        """How far a computed distance may be off, as a share of it."""
+        return 2.0**-48
 
     def matrix(self, x: ArrayLike, y: ArrayLike | None = None) -> FloatArray:
         """All distances: entry (i, j) is d(x_i, y_j)."""
@@ -173,6 +178,11 @@ class GreatCircle(Metric):
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return great_circle_m(np.asarray(x, float), np.asarray(y, float))
 
+    @property
+    def relative_error(self) -> float:
+        """As :func:`~whereish.space.sphere.great_circle_m` proves it."""
+        return DISTANCE_ERROR
+
 
 @dataclass(frozen=True)
 class Geodesic(Metric):
@@ -276,6 +286,11 @@ class Scaled(Metric):
         """The base's, scaled."""
         return self.factor * self.base.absolute_error
 
+    @property
+    def relative_error(self) -> float:
+        """The base's, and one rounding."""
+        return self.base.relative_error + 2.0**-53
+
     def stretched(self, scale: float) -> Metric:
         """The base's, scaled."""
         return Scaled(self.factor, self.base.stretched(scale))
@@ -328,6 +343,11 @@ class Sum(Metric):
         """Errors add up."""
         return sum(part.absolute_error for part in self.parts)
 
+    @property
+    def relative_error(self) -> float:
+        """The largest of a part, and one rounding for each."""
+        return max(part.relative_error for part in self.parts) + len(self.parts) * 2.0**-53
+
     def stretched(self, scale: float) -> Metric:
         """Part by part."""
         return Sum.of(*(part.stretched(scale) for part in self.parts))
@@ -359,6 +379,11 @@ class _OnTuples(Metric):
     def absolute_error(self) -> float:
         """That of every entry."""
         return self.size * self.base.absolute_error
+
+    @property
+    def relative_error(self) -> float:
+        """That of an entry, and one rounding for each."""
+        return self.base.relative_error + self.size * 2.0**-53
 
     def to_json(self) -> dict[str, Any]:
         """Base and size."""
@@ -418,7 +443,7 @@ def coordinate_error(metric: Metric, distances: FloatArray) -> FloatArray:
     """Relative error to allow for distances that `metric` computed from coordinates."""
     with np.errstate(divide="ignore", invalid="ignore"):
         absolute = np.where(distances > 0, metric.absolute_error / distances, 0.0)
-    return np.asarray(2.0**-48 + absolute)
+    return np.asarray(metric.relative_error + absolute)
 
 
 def rounded_up(number: Fraction) -> float:

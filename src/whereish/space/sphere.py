@@ -22,12 +22,16 @@ from whereish.errors import InvalidInput
 from whereish.space.box import Box
 from whereish.space.points import FloatArray, Points, stacked_degrees
 
-__all__ = ["RADIUS_M", "Sphere", "great_circle_m", "unit_vectors"]
+__all__ = ["DISTANCE_ERROR", "RADIUS_M", "Sphere", "great_circle_m", "unit_vectors"]
 
 WGS84_A, WGS84_B = 6378137.0, 6356752.314245179
 WGS84_E2 = 1 - (WGS84_B / WGS84_A) ** 2
 RADIUS_M = math.nextafter(WGS84_B**2 / WGS84_A, 0.0)
 """Radius b²/a of the sphere below WGS84, rounded down: 6,335,439 m."""
+
+
+DISTANCE_ERROR = 2.0**-46
+"""Bound on the relative error of :func:`great_circle_m`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +116,44 @@ def unit_vectors(coordinates: FloatArray) -> FloatArray:
 def great_circle_m(x: FloatArray, y: FloatArray) -> FloatArray:
     """Great-circle distance in metres on the sphere of radius b²/a.
 
-    For near points by haversines of differences of degrees, which are exact or nearly
-    so; for points more than a quarter turn apart by 2 atan2(|u - v|, |u + v|).  Both
-    keep a small relative error.
+    Half the chord of the points is h = hypot(sin(Δφ/2), sqrt(cos φ cos φ') sin(Δλ/2)), and
+    that of one and the other's antipode k = hypot(sin((φ+φ')/2), sqrt(cos φ cos φ')
+    cos(Δλ/2)), with h² + k² = 1; the angle is 2 asin h up to a quarter turn, else pi - 2 asin k.
+
+    The relative error is below :data:`DISTANCE_ERROR`, at poles, antipodes and the
+    antimeridian and for close points too: differences of degrees are rounded once, cosines
+    are sines of colatitudes, which are as good as exact near a pole, and nothing else
+    cancels.  In units of 2^-53, with 16 for a library function: degrees to radians 3, each
+    sine 19, the product under the root 39, its root times the other sine 41, hypot 57, the
+    arcsine (condition at most 1.28) 89, and one rounding for each product: below 92 of 128.
     """
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
-    north = np.radians(x[..., 1] - y[..., 1])
-    east = np.radians(_longitude_difference(x[..., 0], y[..., 0]))
-    cosines = np.cos(np.radians(x[..., 1])) * np.cos(np.radians(y[..., 1]))
-    haversine = np.sin(north / 2) ** 2 + cosines * np.sin(east / 2) ** 2
-    near = 2 * np.arcsin(np.sqrt(np.minimum(haversine, 0.5)))
-    u, v = unit_vectors(x), unit_vectors(y)
-    apart, along = np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1)
-    far = 2 * np.arctan2(apart, along)
-    return np.asarray(RADIUS_M * np.where(haversine < 0.5, near, far))
+    level = np.sqrt(_cosine(x[..., 1]) * _cosine(y[..., 1]))
+    turn = np.abs(_longitude_difference(x[..., 0], y[..., 0]))
+    near = np.hypot(_sine(x[..., 1] - y[..., 1]), level * _sine(turn))
+    far = np.hypot(_sine(x[..., 1] + y[..., 1]), level * _sine(180.0 - turn))
+    is_near = near < far
+    angle = 2 * np.arcsin(np.minimum(np.where(is_near, near, far), 1.0))
+    return np.asarray(RADIUS_M * np.where(is_near, angle, math.pi - angle))
+
+
+def _sine(degrees: FloatArray) -> FloatArray:
+    """The sine of half an angle in degrees."""
+    return np.asarray(np.sin(np.radians(degrees) / 2))
+
+
+def _cosine(latitude: FloatArray) -> FloatArray:
+    """cos φ with a small relative error: the sine of the colatitude, exact near a pole."""
+    return np.asarray(np.sin(np.radians(90.0 - np.abs(latitude))))
 
 
 def _longitude_difference(a: FloatArray, b: FloatArray) -> FloatArray:
-    """a - b within half a turn; across the antimeridian by two small differences."""
-    # Only what lies beyond is wrapped: wrapping costs the small ones their last bits.
-    a, b = (np.where(np.abs(x) > 180.0, np.remainder(x + 180.0, 360.0) - 180.0, x) for x in (a, b))
-    direct = a - b
-    eastwards, westwards = (a - 180.0) - (b + 180.0), (a + 180.0) - (b - 180.0)
-    return np.where(direct > 180.0, eastwards, np.where(direct < -180.0, westwards, direct))
+    """a - b within half a turn, rounded once.
+
+    a - b = sum + rest exactly (Knuth's two-sum); the whole turns to take off the sum are
+    between half and twice it, so that taking them off is exact, too.
+    """
+    total = a - b
+    part = total - a
+    rest = (a - (total - part)) - (b + part)
+    return np.asarray((total - 360.0 * np.rint(total / 360.0)) + rest)
