@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whereish.mechanisms.globe_laplace import GlobeLaplace
+from whereish.mechanisms.globe_laplace import GlobeLaplace, drawn, undecided_share
 from whereish.mechanisms.manhattan_laplace import Laplace1D, ManhattanLaplace
 from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.mechanisms.rounded import (
     DECIDED,
+    REJECTED,
     UNDECIDED,
     LazyUniform,
     direction,
@@ -180,6 +181,47 @@ def test_the_error_of_a_logarithm_is_bounded_for_small_uniforms():
                 assert off < log_error(a)
                 worst = max(worst, float(off) / log_error(a))
     assert worst > 0.2
+
+
+@pytest.mark.parametrize("decimals", [2, 5, 9])
+@pytest.mark.parametrize("eps", [1e-8, 1e-6, 0.005, 5.0])
+def test_the_errors_of_a_globe_report_are_bounded(eps, decimals):
+    """Its place in its cell against balls, everywhere; a bound 60 times smaller is refuted."""
+    from flint import arb, ctx
+
+    mechanism = GlobeLaplace(Epsilon(eps), decimals=decimals)
+    at = np.random.default_rng(8)
+    polar = at.choice([-1, 1], 300) * (90 - 10.0 ** at.uniform(-13, 0, 300))
+    lats = np.concatenate([polar, np.tile(GLOBE_SECRETS[:, 1], 15), at.uniform(-90, 90, 200)])
+    words, worst = SeededRandomness(14).words(4 * len(lats)).reshape(-1, 4), np.zeros(2)
+    words[:, 3] >>= np.uint64(1)  # mostly accepted
+    for lat, lon, row in zip(lats, at.uniform(-360, 360, len(lats)), words, strict=True):
+        rejected, *places = drawn(row, lon, lat, mechanism._rate, 10.0**decimals)
+        with ctx.workprec(300):
+            uniforms = [LazyUniform(int(w)) for w in row]
+            exact = mechanism._exact(uniforms, np.array([lon, lat]))
+            if rejected:
+                assert exact == REJECTED
+                continue
+            if not places[0]:
+                continue
+            for axis, (cell, place, error) in enumerate((places[1:4], places[4:7])):
+                off = abs(exact[axis] - arb(int(cell)) - arb(place))
+                if axis == 0:  # longitudes wrap
+                    turn = 360 * 10**decimals
+                    off = min(off, abs(off - turn), abs(off + turn), key=float)
+                assert off <= error
+                worst[axis] = max(worst[axis], float(off) / error)
+    assert (worst > 1 / 60).all()
+
+
+@pytest.mark.parametrize(
+    ("lat", "decimals", "most"),
+    [(0.0, 5, 1e-10), (48.85, 5, 1e-10), (48.85, 9, 1e-6), (90.0, 5, 1e-6), (90.0, 9, 1e-2)],
+)
+def test_few_globe_draws_need_balls(lat, decimals, most):
+    """Fault 9: 1e-6 at Paris, 9e-3 with 9 decimals and 1.0 at the pole were "one in 10^8"."""
+    assert undecided_share(GlobeLaplace(Epsilon(0.005), decimals=decimals), lat) < most
 
 
 def test_few_draws_are_undecided():

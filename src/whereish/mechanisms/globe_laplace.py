@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, probability
+from whereish.mechanisms.globe_offsets import cell_at, offsets
 from whereish.mechanisms.rounded import (
     DECIDED,
     NUMERICS,
@@ -41,6 +42,7 @@ from whereish.mechanisms.rounded import (
 )
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import GreatCircle
+from whereish.randomness import Randomness, secure
 from whereish.space.points import FloatArray, Points, checked_coordinates
 from whereish.space.sphere import RADIUS_M, Sphere
 from whereish.units import Epsilon, Length
@@ -48,7 +50,7 @@ from whereish.units import Epsilon, Length
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["GlobeLaplace"]
+__all__ = ["GlobeLaplace", "drawn", "undecided_share"]
 
 
 @dataclass(frozen=True, init=False)
@@ -182,9 +184,67 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
         ]
 
 
+def undecided_share(
+    mechanism: GlobeLaplace, latitude: float, *, draws: int = 100_000, rng: Randomness | None = None
+) -> float:
+    """The share of accepted draws from this latitude that go to ball arithmetic.
+
+    A cell is left open where its border is within the error on either side; the mean of
+    these widths over `draws` tells shares far below 1 / draws.
+    """
+    words = secure(rng).words(4 * draws)
+    rate, per_degree = mechanism._rate, 10.0**mechanism.decimals
+    return float(_open_share(words, latitude, rate, per_degree))
+
+
+@kernel
+def _open_share(
+    words: NDArray[np.uint64], latitude: float, rate: float, per_degree: float
+) -> float:
+    accepted, share = 0, 0.0
+    pole = np.int64(90 * per_degree)
+    for i in range(words.size // 4):
+        _, sure, _, _, error_lon, row, _, error_lat = drawn(
+            words[4 * i : 4 * i + 4], 0.0, latitude, rate, per_degree
+        )
+        if sure:
+            accepted += 1
+            share += min(2 * error_lat + (0.0 if abs(row) == pole else 2 * error_lon), 1.0)
+    return share / max(accepted, 1)
+
+
 def _logistic(x: float) -> float:
     """1 / (1 + e^-x) for x <= 0."""
     return math.exp(x) / (1 + math.exp(x))
+
+
+@kernel
+def drawn(
+    words: NDArray[np.uint64], longitude: float, latitude: float, rate: float, per_degree: float
+) -> tuple[bool, bool, np.int64, float, float, np.int64, float, float]:
+    """The report that four words draw, in doubles.
+
+    Whether it is surely rejected; whether it is surely accepted; then for longitude and for
+    latitude the cell, the place in it and the error of that place, in cells.
+    """
+    a, b = fraction(words[0], 0), fraction(words[1], 0)
+    if rate < 1:
+        t = 2 * math.asin(math.sqrt(a))
+        spread = a * (1 - a)
+        slip = ROUNDING / math.sqrt(spread) if spread > 2.0**-40 else math.inf
+        accept = math.exp(-rate * t)
+    else:
+        t = -math.log(a * b) / rate
+        slip = (log_error(a) + log_error(b)) / rate + ROUNDING * t
+        accept = math.sin(t) / t if t < math.pi else 0.0
+    chance, margin = fraction(words[3], 0), slip + 2 * ROUNDING
+    if chance > accept + margin:
+        return True, False, np.int64(0), 0.0, 0.0, np.int64(0), 0.0, 0.0
+    north, east = direction(words[2])
+    to_east, wrong_east, to_north, wrong_north = offsets(latitude, t, slip, north, east)
+    column, at_lon, error_lon = cell_at(longitude, to_east, wrong_east, per_degree)
+    row, at_lat, error_lat = cell_at(latitude, to_north, wrong_north, per_degree)
+    return False, chance < accept - margin, column, at_lon, error_lon, row, at_lat, error_lat
 
 
 @kernel
@@ -196,50 +256,17 @@ def _cells(
     cells: NDArray[np.int64],
     state: NDArray[np.uint8],
 ) -> int:
-    """Cells of the point at angle t and direction (north, east) from the secret.
-
-    In the frame turned so that the secret is on meridian 0 the report is
-    (along, across, up).  `slip` bounds its error in radians: that of t, plus
-    ROUNDING for sines, cosines and products, all at most 1 in size.  The longitude
-    divides it by the distance from the axis.
-    """
+    """Cells of the point at angle t and direction (north, east) from the secret."""
     left = 0
-    to_degrees = 180 / math.pi
     pole = np.int64(90 * per_degree)
     for i in range(secrets.shape[0]):
-        a, b = fraction(words[4 * i], 0), fraction(words[4 * i + 1], 0)
-        north, east = direction(words[4 * i + 2])
-        if rate < 1:
-            t = 2 * math.asin(math.sqrt(a))
-            spread = a * (1 - a)
-            slip = ROUNDING / math.sqrt(spread) if spread > 2.0**-40 else math.inf
-            accept = math.exp(-rate * t)
-        else:
-            t = -math.log(a * b) / rate
-            slip = (log_error(a) + log_error(b)) / rate + ROUNDING * (t + 1)
-            accept = math.sin(t) / t if t < math.pi else 0.0
-        chance = fraction(words[4 * i + 3], 0)
-        if chance > accept + 2 * slip:
-            state[i] = REJECTED
-            left += 1
-            continue
-        lon, lat = secrets[i, 0], secrets[i, 1] / to_degrees
-        sin_lat, cos_lat = math.sin(lat), math.cos(lat)
-        sin_t, cos_t = math.sin(t), math.cos(t)
-        along = cos_t * cos_lat - sin_t * north * sin_lat
-        across = sin_t * east
-        up = cos_t * sin_lat + sin_t * north * cos_lat
-        level = math.sqrt(along * along + across * across)
-        scale = to_degrees * per_degree
-        at_lat = math.atan2(up, level) * scale + 0.5
-        at_lon = (lon + to_degrees * math.atan2(across, along)) * per_degree + 0.5
-        row, column = math.floor(at_lat), math.floor(at_lon)
-        cells[i, 0], cells[i, 1] = np.int64(column), np.int64(row)
-        error_lat = 2 * slip * scale + ROUNDING
-        error_lon = error_lat / level + ROUNDING * 1024 * per_degree
-        sure = not near_border(at_lat, row, error_lat) and chance < accept - 2 * slip
+        rejected, sure, column, at_lon, error_lon, row, at_lat, error_lat = drawn(
+            words[4 * i : 4 * i + 4], secrets[i, 0], secrets[i, 1], rate, per_degree
+        )
+        cells[i, 0], cells[i, 1] = column, row
+        sure = sure and not near_border(at_lat, 0.0, error_lat)
         # At a pole every longitude names the same cell.
-        sure = sure and (abs(np.int64(row)) == pole or not near_border(at_lon, column, error_lon))
-        state[i] = DECIDED if sure else UNDECIDED
+        sure = sure and (abs(row) == pole or not near_border(at_lon, 0.0, error_lon))
+        state[i] = REJECTED if rejected else DECIDED if sure else UNDECIDED
         left += not sure
     return left
