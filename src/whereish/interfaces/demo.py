@@ -22,7 +22,7 @@ from whereish.errors import MissingExtra
 from whereish.examples.philadelphia import CITY_HALL, philadelphia_map, zip_codes
 from whereish.interfaces.cli.parameters import describe
 from whereish.mechanisms.globe_laplace import GlobeLaplace
-from whereish.privacy.metric import GreatCircle
+from whereish.privacy.metric import Geodesic
 from whereish.publish.sanitize import sanitize
 from whereish.space.box import Box
 
@@ -61,7 +61,7 @@ def picture(path: Path, true: NDArray[np.float64], released: NDArray[np.float64]
     one.scatter(*metres.T, s=6, color="#3566a8", alpha=0.6, linewidths=0, label="400 reports")
     for chance, style in ((0.5, "-"), (0.95, "--")):
         radius = mechanism.quantile(chance).m
-        label = f"{chance:.0%} within {radius:.0f} m"
+        label = f"at least {chance:.0%} within {radius:.0f} m"
         one.add_patch(plt.Circle((0, 0), radius, fill=False, ls=style, color="#555", label=label))
     one.plot(0, 0, "+", color="#c0392b", ms=12, mew=2, label="the true place")
     one.set(aspect="equal", xlim=(-1000, 1000), ylim=(-1000, 1000), xlabel="metres east")
@@ -99,7 +99,7 @@ def main(folder: Path = Path("demo-out"), count: int = 20_000, cells: int = 48) 
     )
     true, released = (_places(csv.read_csv(path)) for path in (source, output))
     picture(image, true, released)
-    moved = GreatCircle()(true, released)
+    moved = Geodesic()(true, released)
     click.echo(f"{release.rows} invented people in {source}, released in {output}")
     click.echo(describe(release.guarantee))
     click.echo(f"homes moved by {moved.mean():.0f} m on average, {moved.max():.0f} m at most")

@@ -1,19 +1,68 @@
-"""Start from what people know: an error that they accept, a radius to hide in."""
+"""Start from what people know: an error that they accept, a radius to hide in.
+
+Radii are told in true metres: a mechanism's law lives on a sphere or a plane, whose metres
+may be shorter than true ones, and its reports are rounded to a lattice.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Final, Self, TypeAlias
 
 from whereish.errors import InvalidInput
 from whereish.units import LARGEST_EPSILON, SMALLEST_EPSILON, Epsilon, Length
 
-__all__ = ["Calibrated", "probability"]
+__all__ = ["Calibrated", "TrueRadii", "probability"]
+
+_MARGIN: Final = 2.0**-40  # relative: rounding of the laws' closed forms
+
+Place: TypeAlias = tuple[float, float]
+"""Longitude and latitude, or x and y: a place in the coordinates of a mechanism's space."""
 
 
-class Calibrated(ABC):
+class TrueRadii(ABC):
+    """Radii around the secret that hold its report, rounding included, in true metres.
+
+    If the ideal report is within r with probability p, and no place within r in the law's
+    own metres is more than f(r) true metres away from the secret, then the report is within
+    f(r) plus the largest rounding with probability at least p.
+    """
+
+    @abstractmethod
+    def cdf(self, radius: Length | str) -> float:
+        """Probability that the ideal report lies within `radius`, in the law's own metres."""
+
+    @abstractmethod
+    def ideal_quantile(self, chance: float) -> Length:
+        """The radius that holds the ideal report with probability `chance`."""
+
+    @property
+    @abstractmethod
+    def rounding(self) -> Length:
+        """How far, at most, a report is from the ideal one that was rounded to it."""
+
+    def stretch(self, reach: float, at: Place | None) -> float:
+        """True metres for each metre of the law, at most, within `reach` of `at` (anywhere)."""
+        return 1.0
+
+    def quantile(self, chance: float, *, at: Place | None = None) -> Length:
+        """A radius in true metres that holds the report with at least probability `chance`.
+
+        For every secret; or, smaller, for the one at the place `at`, which may then be read
+        off the radius: show such a radius to nobody who may not know the place.
+        """
+        reach = self.ideal_quantile(chance).m * (1 + _MARGIN)
+        return Length(reach * self.stretch(reach, at) + self.rounding.m)
+
+    def coverage(self, radius: Length | str, *, at: Place | None = None) -> float:
+        """A probability with which the report is, at least, within `radius` true metres."""
+        left = max(Length.of(radius, name="radius").m - self.rounding.m, 0.0)
+        return self.cdf(Length(left / self.stretch(left, at) * (1 - _MARGIN)))
+
+
+class Calibrated(TrueRadii):
     """Constructors from a level within a radius, a mean error or a quantile.
 
     Errors fall as epsilon grows, so the epsilon that gives a wanted error is found
@@ -26,11 +75,7 @@ class Calibrated(ABC):
     @property
     @abstractmethod
     def mean_error(self) -> Length:
-        """Expected distance between the secret and the ideal report."""
-
-    @abstractmethod
-    def quantile(self, chance: float) -> Length:
-        """The distance that the ideal report keeps with probability `chance`."""
+        """Expected distance of the ideal report in true metres, at most."""
 
     @classmethod
     def with_level(cls, level: float, radius: Length | str, **options: Any) -> Self:
@@ -39,13 +84,13 @@ class Calibrated(ABC):
 
     @classmethod
     def with_mean_error(cls, length: Length | str, **options: Any) -> Self:
-        """The mechanism whose ideal report is `length` away on average."""
+        """The mechanism whose ideal report is at most `length` away on average."""
         wanted = Length.positive(length, name="mean error")
         return cls._solved(lambda mechanism: mechanism.mean_error.m, wanted, options)
 
     @classmethod
     def with_quantile(cls, chance: float, length: Length | str, **options: Any) -> Self:
-        """The mechanism whose ideal report stays within `length` with probability `chance`."""
+        """The mechanism whose report is within `length` with at least probability `chance`."""
         wanted = Length.positive(length, name="length")
         if not 0 < probability(chance) < 1:
             raise InvalidInput(f"probability must be between 0 and 1, exclusive; got {chance!r}")

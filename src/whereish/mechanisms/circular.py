@@ -11,6 +11,7 @@ certified is what is sampled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput, NotPrivate
-from whereish.mechanisms.calibration import probability
+from whereish.mechanisms.calibration import TrueRadii, probability
 from whereish.mechanisms.radial_proposals import Proposals, cells_of_proposals
 from whereish.mechanisms.rounded import (
     NUMERICS,
@@ -49,7 +50,7 @@ Radial: TypeAlias = LogLinear | Callable[[float], float] | Sequence[ArrayLike]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class CircularNoise(RoundedMechanism):
+class CircularNoise(RoundedMechanism, TrueRadii):
     """Noise with density R(|v|), reported on a lattice.
 
     Parameters
@@ -149,7 +150,12 @@ class CircularNoise(RoundedMechanism):
         """Probability that the ideal report lies within `radius`."""
         return 1.0 - self.tail(radius)
 
-    def quantile(self, chance: float) -> Length:
+    @property
+    def rounding(self) -> Length:
+        """Half a diagonal of a cell."""
+        return Length(self.resolution / math.sqrt(2))
+
+    def ideal_quantile(self, chance: float) -> Length:
         """The radius that holds the ideal report with probability `chance`."""
         return Length(self.radial.quantile(probability(chance)))
 

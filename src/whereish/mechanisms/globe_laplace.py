@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
-from whereish.mechanisms.calibration import Calibrated, probability
+from whereish.mechanisms.calibration import Calibrated, Place, probability
 from whereish.mechanisms.globe_offsets import cell_at, offsets
 from whereish.mechanisms.rounded import (
     DECIDED,
@@ -44,7 +44,7 @@ from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import GreatCircle
 from whereish.randomness import Randomness, secure
 from whereish.space.points import FloatArray, Points, checked_coordinates
-from whereish.space.sphere import RADIUS_M, Sphere
+from whereish.space.sphere import FARTHEST_M, RADIUS_M, Sphere, true_metres
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
     -----
     Contract: keeps ``eps * GreatCircle()``, tightly, hence ``eps * Geodesic()``.
     Longitudes are reported in [-180, 180); a pole is reported with longitude 0.
+    `quantile`, `coverage` and `mean_error` are in true metres; `cdf`, `ideal_quantile` and
+    `log_density` speak of the ideal report on the sphere, whose metres are up to 1% longer.
     """
 
     epsilon: Epsilon
@@ -103,9 +105,35 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
 
     @property
     def mean_error(self) -> Length:
-        """Expected great-circle distance: R (2a / (1 + a²) + pi / (e^{a pi} + 1))."""
+        """Expected distance of the ideal report in true metres, at most: at the poles.
+
+        On the sphere it is R (2a / (1 + a²) + pi / (e^{a pi} + 1)), and elsewhere up to 1%
+        smaller.  Rounding adds at most :attr:`rounding`.
+        """
         a = self._rate
-        return Length(RADIUS_M * (2 * a / (1 + a * a) + math.pi * _logistic(-a * math.pi)))
+        angle = 2 * a / (1 + a * a) + math.pi * _logistic(-a * math.pi)
+        return Length(true_metres() * RADIUS_M * angle)
+
+    @property
+    def rounding(self) -> Length:
+        """Half a diagonal of the largest cell, in true metres."""
+        half = math.radians(0.5 / 10.0**self.decimals)
+        return Length(math.sqrt(2) * half * true_metres() * RADIUS_M)
+
+    def stretch(self, reach: float, at: Place | None) -> float:
+        """True metres for each metre of the sphere, within `reach` of the place `at`."""
+        if at is None:
+            return true_metres()
+        latitude = checked_coordinates([at], self.space)[0, 1]
+        return true_metres(abs(latitude) + math.degrees(reach / RADIUS_M))
+
+    def quantile(self, chance: float, *, at: Place | None = None) -> Length:
+        """A radius in true metres that holds the report with at least probability `chance`.
+
+        Everywhere on Earth; or, up to 1% smaller, around the place `at` (longitude,
+        latitude), whose latitude may then be read off the radius.
+        """
+        return min(super().quantile(chance, at=at), Length(FARTHEST_M), key=lambda r: r.m)
 
     def cdf(self, radius: Length | str) -> float:
         """Probability that the ideal report lies within great-circle distance `radius`."""
@@ -118,8 +146,8 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
         tail, edge = math.exp(-a * t), math.exp(-a * math.pi)
         return (tail * (math.cos(t) + a * math.sin(t)) + edge) / (1 + edge)
 
-    def quantile(self, chance: float) -> Length:
-        """The radius that holds the ideal report with probability `chance`."""
+    def ideal_quantile(self, chance: float) -> Length:
+        """The great-circle radius that holds the ideal report with probability `chance`."""
         beyond = 1.0 - probability(chance)
         low, high = 0.0, math.pi
         while (middle := (low + high) / 2) not in (low, high):

@@ -79,7 +79,12 @@ class _AxisLaplace(RoundedMechanism, Calibrated):
         scaled = self.epsilon.per_m * max(Length.of(radius, name="radius").m, 0.0)
         return float(gammainc(float(self.space.dimension), scaled))
 
-    def quantile(self, chance: float) -> Length:
+    @property
+    def rounding(self) -> Length:
+        """Half a step on every axis."""
+        return Length(self.space.dimension * self.resolution / 2)
+
+    def ideal_quantile(self, chance: float) -> Length:
         """The d_1 radius that holds the ideal report with probability `chance`."""
         from scipy.special import gammaincinv
 

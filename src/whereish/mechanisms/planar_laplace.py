@@ -67,8 +67,9 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
     Notes
     -----
     Contract: keeps ``eps/k * Euclidean()`` on the plane's coordinates, tightly.
-    `mean_error`, `quantile`, `cdf` and `log_density` speak of the ideal report on
-    the plane; rounding moves it by at most resolution / sqrt(2).
+    `mean_error`, `ideal_quantile`, `cdf` and `log_density` speak of the ideal report;
+    `quantile` and `coverage` of the rounded one.  All are in metres of the plane, which are
+    true metres unless it is a projection.
     """
 
     epsilon: Epsilon
@@ -124,7 +125,12 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
 
         return float(gammainc(2.0, self.level * max(Length.of(radius, name="radius").m, 0.0)))
 
-    def quantile(self, chance: float) -> Length:
+    @property
+    def rounding(self) -> Length:
+        """Half a diagonal of a cell."""
+        return Length(self.resolution / math.sqrt(2))
+
+    def ideal_quantile(self, chance: float) -> Length:
         """The radius that holds the ideal report with probability `chance`."""
         from scipy.special import gammaincinv
 

@@ -7,7 +7,8 @@ geodetic latitude read as the spherical one, R² (dφ² + cos²φ dλ²) <= ds²
     great-circle distance on this sphere <= WGS84 geodesic distance
 
 for all pairs of places.  What is private for the first is private for the
-second, at the price of at most 1% more noise.
+second, at the price of at most 1% more noise.  The other way round, true distances
+are at most :func:`true_metres` times those of the sphere, which radii are told with.
 """
 
 from __future__ import annotations
@@ -22,13 +23,24 @@ from whereish.errors import InvalidInput
 from whereish.space.box import Box
 from whereish.space.points import FloatArray, Points, stacked_degrees
 
-__all__ = ["DISTANCE_ERROR", "RADIUS_M", "Sphere", "great_circle_m", "unit_vectors"]
+__all__ = [
+    "DISTANCE_ERROR",
+    "FARTHEST_M",
+    "RADIUS_M",
+    "Sphere",
+    "great_circle_m",
+    "true_metres",
+    "unit_vectors",
+]
 
 WGS84_A, WGS84_B = 6378137.0, 6356752.314245179
 WGS84_E2 = 1 - (WGS84_B / WGS84_A) ** 2
 RADIUS_M = math.nextafter(WGS84_B**2 / WGS84_A, 0.0)
 """Radius b²/a of the sphere below WGS84, rounded down: 6,335,439 m."""
 
+
+FARTHEST_M = 20_003_931.459
+"""Half a meridian of WGS84, rounded up: no two places are farther apart."""
 
 DISTANCE_ERROR = 2.0**-46
 """Bound on the relative error of :func:`great_circle_m`."""
@@ -105,6 +117,17 @@ class Sphere:
                 nearest = np.minimum(nearest, distance)
         best[:, 0] = np.mod(best[:, 0] + 180.0, 360.0) - 180.0
         return best
+
+
+def true_metres(latitude: float = 90.0) -> float:
+    """True metres for each metre of this sphere, at most, between the parallels ±`latitude`.
+
+    Of the two radii of curvature N = a / sqrt(1 - e² sin² φ) is the larger one, and grows
+    with |φ|: no path is longer on WGS84 than N / R times its length on the sphere.  At the
+    pole, and so everywhere, that is (a/b)³ = 1.0101.
+    """
+    sine = math.sin(math.radians(min(abs(latitude), 90.0)))
+    return WGS84_A / math.sqrt(1 - WGS84_E2 * sine * sine) / RADIUS_M
 
 
 def unit_vectors(coordinates: FloatArray) -> FloatArray:

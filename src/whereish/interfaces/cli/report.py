@@ -69,13 +69,16 @@ def command(
     mechanism = GlobeLaplace(epsilon, decimals=decimals)
     reports = mechanism.report(np.repeat(np.asarray(places), count, axis=0)).coordinates
     guarantee = mechanism.guarantee.repeated(count)
+    # In true metres, for every place on Earth: they tell nothing about this one.
+    radius = mechanism.quantile(0.95).m
+    mean = mechanism.mean_error.m + mechanism.rounding.m
     if as_json:
         payload = {
             "reports": [{"lat": lat, "lon": lon} for lon, lat in reports.tolist()],
             "reports_per_place": count,
             "guarantee": guarantee.to_json(),
-            "mean_error_m": round(mechanism.mean_error.m, 3),
-            "radius_95_m": round(mechanism.quantile(0.95).m, 3),
+            "mean_error_m": math.ceil(1000 * mean) / 1000,
+            "radius_95_m": math.ceil(1000 * radius) / 1000,
         }
         click.echo(json.dumps(payload, indent=2))
         return
@@ -83,8 +86,8 @@ def command(
         click.echo(f"{lat:.{decimals}f},{lon:.{decimals}f}")
     click.echo(describe(guarantee), err=True)
     click.echo(
-        f"each report is within {math.ceil(mechanism.quantile(0.95).m)} m of the place with"
-        f" probability 0.95, {round(mechanism.mean_error.m)} m away on average",
+        f"each report is within {math.ceil(radius)} m of the place with probability at least"
+        f" 0.95, at most {math.ceil(mean)} m away on average",
         err=True,
     )
 
