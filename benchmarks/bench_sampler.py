@@ -8,13 +8,14 @@ from pyproj import Geod
 
 from benchmarks.measure import Bars, cpu_ratio, cpu_seconds
 from whereish.audit import TextbookPlanarLaplace
-from whereish.mechanisms.globe_laplace import GlobeLaplace
+from whereish.mechanisms.globe_laplace import GlobeLaplace, undecided_share
 from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.units import Epsilon
 
 N = 2_000_000
 N_QIF = 200_000  # one Python call per point; scaled
 EPS = Epsilon(1 / 200)
+LATITUDES = (0.0, 48.85, 80.0, 89.0, 90.0)
 
 
 def main() -> list[str]:
@@ -46,6 +47,10 @@ def main() -> list[str]:
     bars.note("globe, exact", f"{N / ours / 1e6:10.1f} million points per CPU-second")
     geodesic = cpu_ratio(lambert_w_on_the_globe, lambda: globe.report(degrees), repeats=2)
     bars.at_least("globe: against lambertw + pyproj.Geod.fwd", geodesic, 3)
+    for decimals in (5, 7, 9):
+        fine = GlobeLaplace(EPS, decimals=decimals)
+        shares = "  ".join(f"{undecided_share(fine, lat):.1e}" for lat in LATITUDES)
+        bars.note(f"globe, {decimals} decimals: draws in balls at {LATITUDES}", shares)
     return bars.failed
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from whereish.mechanisms.rounded import (
     direction_ball,
     fraction,
     log_error,
+    nearest_node,
 )
 from whereish.privacy import GreatCircle
 from whereish.randomness import SecureRandomness, SeededRandomness
@@ -254,6 +257,33 @@ def test_the_kernel_pieces_are_within_their_bounds():
             assert abs(arb(s) - exact_s) < 2.0**-50
             off = abs(arb(fraction(word, 0)) - LazyUniform(int(word)).ball())
             assert not off > 2.0**-53
+
+
+def test_what_is_left_of_a_coordinate_is_exact():
+    """Against fractions, up to 2^46 steps away, for steps that are no powers of two."""
+    draw = np.random.default_rng(6)
+    for step in (1.0, 0.1, 3e-4, 712.3, 1e-9):
+        far = step * 2.0 ** draw.uniform(-5, 46, 500) * draw.choice([-1, 1], 500)
+        nodes = step * draw.integers(-(2**40), 2**40, 500).astype(float)
+        for coordinate in np.concatenate([far, nodes, [0.0, step / 2, -step]]):
+            n, rest = nearest_node(coordinate, step)
+            exact = Fraction(coordinate) - int(n) * Fraction(step)
+            assert abs(exact - Fraction(rest)) <= Fraction(step) / 2**52
+            assert abs(rest) <= 0.51 * step
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [PlanarLaplace(Epsilon(0.005)), ManhattanLaplace(Epsilon(0.02)), Laplace1D(Epsilon(0.02))],
+    ids=str,
+)
+def test_far_coordinates_cost_no_balls(mechanism):
+    """The share of undecided draws tells nothing about where the secret is."""
+    count, axes = 2_000_000, mechanism.space.dimension
+    words = SeededRandomness(17).words(count * mechanism.words_per_draw)
+    cells, state = np.empty((count, axes), np.int64), np.empty(count, np.uint8)
+    secrets = np.random.default_rng(7).uniform(-1e13, 1e13, (count, axes))
+    assert mechanism._fast(words, secrets, cells, state) <= 2
 
 
 def test_lazy_uniforms_refine():

@@ -30,6 +30,7 @@ from whereish.mechanisms.rounded import (
     half,
     log_error,
     near_border,
+    nearest_node,
 )
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Manhattan
@@ -184,11 +185,11 @@ def _cells(
             word = words[axes * i + axis]
             a = fraction(word, 1)
             noise = -math.log(a) / level
-            x = secrets[i, axis]
-            error = (log_error(a) / level + ROUNDING * (noise + abs(x))) / step + ROUNDING
+            node, x = nearest_node(secrets[i, axis], step)
+            error = (log_error(a) / level + ROUNDING * noise) / step + ROUNDING
             at = (x + (-noise if word >> np.uint64(63) else noise)) / step + 0.5
             floor = math.floor(at)
-            cells[i, axis] = np.int64(floor)
+            cells[i, axis] = np.int64(node) + np.int64(floor)
             undecided = undecided or near_border(at, floor, error)
         state[i] = undecided
         left += undecided

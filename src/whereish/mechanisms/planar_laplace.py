@@ -36,6 +36,7 @@ from whereish.mechanisms.rounded import (
     half,
     log_error,
     near_border,
+    nearest_node,
 )
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Euclidean
@@ -210,7 +211,7 @@ def _cells(
     """Cells of x + r (cos t, sin t), with the error of the doubles bounded.
 
     The logarithms are off by at most :func:`log_error` each, which also covers the
-    rounding of the product a b; every other error is relative to r or to |x| and
+    rounding of the product a b; every other error is relative to r or to a step and
     covered by ROUNDING.
     """
     left = 0
@@ -218,12 +219,12 @@ def _cells(
         a, b = fraction(words[3 * i], 0), fraction(words[3 * i + 1], 0)
         cosine, sine = direction(words[3 * i + 2])
         radius = -math.log(a * b) / level
-        x, y = secrets[i, 0], secrets[i, 1]
-        reach = radius + abs(x) + abs(y)
-        error = ((log_error(a) + log_error(b)) / level + ROUNDING * reach) / step + ROUNDING
+        (east, x), (north, y) = nearest_node(secrets[i, 0], step), nearest_node(secrets[i, 1], step)
+        error = ((log_error(a) + log_error(b)) / level + ROUNDING * radius) / step + ROUNDING
         at_x, at_y = (x + radius * cosine) / step + 0.5, (y + radius * sine) / step + 0.5
         column, row = math.floor(at_x), math.floor(at_y)
-        cells[i, 0], cells[i, 1] = np.int64(column), np.int64(row)
+        cells[i, 0] = np.int64(east) + np.int64(column)
+        cells[i, 1] = np.int64(north) + np.int64(row)
         undecided = near_border(at_x, column, error) or near_border(at_y, row, error)
         state[i] = undecided
         left += undecided

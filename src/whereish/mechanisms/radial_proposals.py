@@ -31,6 +31,7 @@ from whereish.mechanisms.rounded import (
     fraction,
     log_error,
     near_border,
+    nearest_node,
 )
 from whereish.solvers.radial import LogLinear
 from whereish.space.points import FloatArray
@@ -259,15 +260,12 @@ def cells_of_proposals(
                     continue
                 sure = sure and chance < accept - margin
         cosine, sine = direction(words[4 * i + 3])
-        place_x, place_y = secrets[i, 0], secrets[i, 1]
-        reach = radius + abs(place_x) + abs(place_y)
-        error = (slip + ROUNDING * reach) / step + ROUNDING
-        at_x, at_y = (
-            (place_x + radius * cosine) / step + 0.5,
-            (place_y + radius * sine) / step + 0.5,
-        )
+        (east, x), (north, y) = nearest_node(secrets[i, 0], step), nearest_node(secrets[i, 1], step)
+        error = (slip + ROUNDING * radius) / step + ROUNDING
+        at_x, at_y = (x + radius * cosine) / step + 0.5, (y + radius * sine) / step + 0.5
         column, row = math.floor(at_x), math.floor(at_y)
-        cells[i, 0], cells[i, 1] = np.int64(column), np.int64(row)
+        cells[i, 0] = np.int64(east) + np.int64(column)
+        cells[i, 1] = np.int64(north) + np.int64(row)
         sure = sure and not near_border(at_x, column, error) and not near_border(at_y, row, error)
         state[i] = DECIDED if sure else UNDECIDED
         left += not sure
