@@ -19,6 +19,7 @@ from whereish.queries import (
     Sum,
     answer,
 )
+from whereish.queries.centroid import largest_coordinate
 from whereish.space import Box, Plane, Points
 from whereish.space.values import Values
 from whereish.units import Epsilon, Length
@@ -148,5 +149,44 @@ def test_bad_questions_about_places_are_refused():
     assert "900" not in str(error.value)
     with pytest.raises(InvalidInput, match="bare number"):
         answer(Centroid(), PLACES, counted, "1/m")
-    with pytest.raises(InvalidInput, match=r"2\^43"):
+    with pytest.raises(InvalidInput, match="2 places are beyond"):
         answer(Centroid(), Points(PLACES * 1e11, Plane.metres()), metric, "0.02/m")
+
+
+def _answered(points, metric, resolution="1 m"):
+    try:
+        answer(Centroid(), points, metric, "1e-6/m", resolution=resolution)
+    except InvalidInput:
+        return False
+    return True
+
+
+def test_the_centroid_is_no_noiseless_oracle():
+    """The attack of issue 11: bisect a place by how far known places move the sum."""
+    plane = Plane.around(2.35, 48.85, "30 km")
+    secret = np.array([1234.5, -678.9])
+    metric = TupleMax(Euclidean(), 2)
+    for known in np.linspace(-29_000, 29_000, 21):
+        places = Points(np.array([secret, [known, 0.0]]), plane)
+        assert _answered(places, metric), "a refusal told where the sum lies"
+    # Far from the origin every sum of two places is outside the region.
+    shifted = Plane.projected("EPSG:2154", Box(2.0, 48.5, 2.7, 49.1))
+    paris = shifted.from_degrees([2.3, 2.4], [48.8, 48.9])
+    value = answer(Centroid(), paris, metric, "1/m").value
+    assert np.hypot(*(value - paris.coordinates.mean(axis=0))) < 100
+
+
+def test_the_centroid_refuses_place_by_place():
+    """What is refused depends on single places against public bounds, never on their sum."""
+    plane = Plane.around(2.35, 48.85, "30 km")
+    metric = TupleMax(Euclidean(), 2)
+    # The sum of these two is the region's centre.
+    assert not _answered(Points([[50_000.0, 0.0], [-50_000.0, 0.0]], plane), metric)
+    bound = largest_coordinate(2)
+    inside = np.array([[0.99 * bound, 0.0]])
+    for other in (inside, -inside, 0 * inside):
+        assert _answered(np.concatenate([inside, other]), metric)
+        assert not _answered(np.concatenate([1.01 * inside / 0.99, other]), metric)
+    fine = largest_coordinate(2, Length(0.1))  # a lattice that ends before 2^43 m does
+    for other in (0.99 * fine, 0.0, -0.99 * fine):
+        assert _answered([[0.99 * fine, 0.0], [other, 0.0]], metric, "0.1 m")

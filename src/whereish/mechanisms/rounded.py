@@ -57,7 +57,8 @@ NUMERICS: Final = "exact: the cell of the real-number mechanism on a public latt
 
 _BLOCK = 8192
 _WORD = 64
-_LARGEST_CELL = 2.0**46
+LARGEST_CELL: Final = 2.0**46
+"""How many lattice steps from the origin a coordinate may be."""
 _FINEST = 2.0**44
 ARB_LOCK = ForkSafeLock()
 """Held while Arb works: its working precision is global."""
@@ -153,7 +154,7 @@ class RoundedMechanism(Composable, ABC):
         coordinates = checked_coordinates(secrets, self.space)
         if isinstance(self.space, Plane):
             self.space.check_region(coordinates)
-        if coordinates.size and np.abs(coordinates).max() / self.resolution > _LARGEST_CELL:
+        if coordinates.size and np.abs(coordinates).max() / self.resolution > LARGEST_CELL:
             raise InvalidInput(
                 "coordinates must lie within 2^46 lattice steps of the origin: declare a coarser"
                 " resolution, or check the unit of the coordinates"

@@ -149,10 +149,12 @@ def _on_places(
         raise InvalidInput(
             f"the metric is on tuples of {size_of(metric)} places; got {len(coordinates)}"
         )
-    _check_region(metric, coordinates)
     sensitivity = query.sensitivity(metric)
     mechanism = query.mechanism(metric, eps, plane=space, resolution=resolution)
-    total = lattice_cells(coordinates).sum(axis=0) * LATTICE_M
+    # Place by place, against public bounds; nothing may be refused that depends on the sum.
+    space.check_region(coordinates)
+    _check_declared(metric, coordinates)
+    total = lattice_cells(coordinates, resolution).sum(axis=0) * LATTICE_M
     cells = mechanism.cells(total[None], rng=rng)
     kept = eps.per_m if space.scale == 1.0 else float(np.nextafter(eps.per_m / space.scale, 9e9))
     guarantee = Guarantee(
@@ -173,7 +175,7 @@ def _level_on_places(epsilon: float | Fraction | Epsilon | str, *, counted: bool
     return Epsilon.per_metre(float(level(epsilon)))
 
 
-def _check_region(metric: Metric, coordinates: FloatArray) -> None:
+def _check_declared(metric: Metric, coordinates: FloatArray) -> None:
     base = metric.base if isinstance(metric, Scaled) else metric
     places = getattr(base, "base", None)
     if isinstance(places, DifferentPlaces):

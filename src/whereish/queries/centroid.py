@@ -9,6 +9,11 @@
 What is sampled is what is proven: places are read on a public lattice of 2^-10 m, so that
 their sum s is exact in doubles; planar Laplace noise is added to s, whose sensitivity is n
 times the centroid's; and dividing the report by n is post-processing.
+
+Every place is checked for itself, against bounds that are public: the plane's region, and
+:func:`largest_coordinate`.  The sum is never checked: it lies outside the region as a rule, and a
+refusal that depends on it would answer a query about the secret without noise.  So it is drawn
+on the plane without a region, at the level that already has the plane's scale charged.
 """
 
 from __future__ import annotations
@@ -22,7 +27,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
+from whereish.mechanisms.noisy_test import level_on
 from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.rounded import LARGEST_CELL
 from whereish.privacy.metric import Euclidean, Metric, Scaled, TupleMax, TupleSum
 from whereish.privacy.tuples import DifferentPlaces
 from whereish.queries.sensitivity import Sensitivity
@@ -73,12 +80,16 @@ class Centroid:
     def mechanism(
         self, metric: Metric, epsilon: Epsilon, *, plane: Plane, resolution: Length
     ) -> PlanarLaplace:
-        """The noise on the sum of n places that keeps eps/k * metric, k the plane's scale."""
+        """The noise on the sum of n places that keeps eps/k * metric, k the plane's scale.
+
+        It lives on the plane without a region: a sum of places is no place.
+        """
         size = size_of(metric)
         ceiling = Fraction(epsilon.per_m) / (size * self.sensitivity(metric).value)
         level = float(ceiling)
         level = level if level <= ceiling else math.nextafter(level, 0.0)
-        return PlanarLaplace(Epsilon.per_metre(level), resolution=resolution * size, plane=plane)
+        charged = level_on(plane, Epsilon.per_metre(level))
+        return PlanarLaplace(Epsilon.per_metre(charged), resolution=resolution * size)
 
 
 def size_of(metric: Metric) -> int:
@@ -89,11 +100,25 @@ def size_of(metric: Metric) -> int:
     return base.size
 
 
-def lattice_cells(coordinates: FloatArray) -> NDArray[np.int64]:
+def largest_coordinate(size: int, resolution: Length | None = None) -> float:
+    """How far from the origin, in metres, each of `size` places may be: a public bound.
+
+    Any sum of so many is then exact in doubles, and (with a `resolution`) within the reach of
+    the lattice of reports; whether it is can no more depend on the places.
+    """
+    reach = 2.0**53 * LATTICE_M / size
+    return reach if resolution is None else min(reach, LARGEST_CELL * resolution.m / 2)
+
+
+def lattice_cells(coordinates: FloatArray, resolution: Length | None = None) -> NDArray[np.int64]:
     """Places in units of the lattice, as integers."""
     if len(coordinates) == 0:
         raise InvalidInput("a set of places must have at least one; got none")
-    cells = np.rint(coordinates / LATTICE_M)
-    if np.abs(cells).sum(axis=0).max() >= 2.0**53:
-        raise InvalidInput("the sum of coordinates must stay below 2^43 m: is the unit right?")
-    return cells.astype(np.int64)
+    most = largest_coordinate(len(coordinates), resolution)
+    beyond = int((np.abs(coordinates).max(axis=1) >= most - LATTICE_M).sum())
+    if beyond:
+        raise InvalidInput(
+            f"each coordinate of {len(coordinates)} places must be within {most:.3g} m;"
+            f" {beyond} places are beyond: is the unit right?"
+        )
+    return np.rint(coordinates / LATTICE_M).astype(np.int64)
