@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
-from whereish.privacy.metric import Finite, Metric, coordinate_error
+from whereish.privacy.metric import Metric
+from whereish.privacy.on_sites import site_distances
 from whereish.solvers.ratios import largest_ratio
 from whereish.space.points import Points
 from whereish.space.sites import Sites
@@ -81,14 +82,9 @@ def distances_of(
     if not isinstance(metric, Metric):
         return np.asarray(metric, dtype=np.float64), 0.0
     if sites is None:
-        if not isinstance(getattr(metric, "base", metric), Finite):
-            raise InvalidInput(
-                "a metric on coordinates must come with `sites`, the secrets' places"
-            )
-        return metric.matrix(np.arange(count)), 2.0**-52
+        return site_distances(metric, count)
     places = sites.coordinates if isinstance(sites, Sites | Points) else np.asarray(sites, float)
-    distances = metric.matrix(places)
-    return distances, coordinate_error(metric, distances)
+    return site_distances(metric, count, places)
 
 
 def _row_error(k: NDArray[Any]) -> float:

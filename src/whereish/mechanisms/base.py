@@ -23,7 +23,7 @@ from whereish.space.points import FloatArray, Points, Space
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
 
-__all__ = ["Composable", "HasChannel", "HasDensity", "Mechanism", "Remap", "Remapped"]
+__all__ = ["Composable", "HasChannel", "HasDensity", "HasDomain", "Mechanism", "Remap", "Remapped"]
 
 Remap: TypeAlias = Callable[[Points], Points]
 """A deterministic map of reports that sees no secret."""
@@ -62,6 +62,23 @@ class HasChannel(Protocol):
         """Row x, column z: the probability of report z given secret x."""
 
 
+@runtime_checkable
+class HasDomain(Protocol):
+    """A mechanism that can say, without drawing, which secrets it takes."""
+
+    def check_secrets(self, secrets: Points | ArrayLike) -> object:
+        """Raise `InvalidInput` unless all are secrets that :meth:`Mechanism.report` takes.
+
+        It looks at each secret alone, against bounds that are public.
+        """
+
+
+def check_domain(mechanism: object, secrets: Points | ArrayLike) -> None:
+    """Refuse secrets that `mechanism` would refuse, where it can say so without drawing."""
+    if isinstance(mechanism, HasDomain):
+        mechanism.check_secrets(secrets)
+
+
 class Composable:
     """Gives a mechanism its ``>>`` and its truncation."""
 
@@ -94,6 +111,10 @@ class Remapped(Composable):
     def guarantee(self) -> Guarantee:
         """The mechanism's own: post-processing keeps it."""
         return self.mechanism.guarantee
+
+    def check_secrets(self, secrets: Points | ArrayLike) -> None:
+        """The mechanism's own check, where it has one."""
+        check_domain(self.mechanism, secrets)
 
     def report(self, secrets: Points | ArrayLike, *, rng: Randomness | None = None) -> Points:
         """Report, then remap."""

@@ -27,7 +27,8 @@ from whereish.mechanisms.artefact import (
 from whereish.mechanisms.base import Remap
 from whereish.mechanisms.finite import PlacesLike, SitesMetric, as_sites
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Finite, Metric, Scaled, coordinate_error
+from whereish.privacy.metric import Finite
+from whereish.privacy.on_sites import indexed, restricted_metric, site_distances
 from whereish.randomness import Randomness, secure
 from whereish.solvers.integer_rows import TOTAL, certified_rows, draw_columns, rounded_rows
 from whereish.solvers.ratios import LargestRatio, largest_ratio, pair_leakage
@@ -198,6 +199,10 @@ class Channel:
             )
         return index
 
+    def check_secrets(self, secrets: Points | ArrayLike) -> NDArray[np.intp]:
+        """:meth:`index_of`: which site each secret is."""
+        return self.index_of(secrets)
+
     def nearest_sites(self, places: Points | ArrayLike) -> Points:
         """The site nearest to each place."""
         coordinates = checked_coordinates(places, self.space)
@@ -221,10 +226,7 @@ class Channel:
     def restricted(self, indices: ArrayLike) -> Channel:
         """The channel on some of its secrets: fewer pairs, so the promise stands."""
         rows = np.arange(len(self.secrets))[np.asarray(indices)]
-        metric = self.guarantee.metric
-        distances = _finite_distances(metric)
-        if distances is not None:
-            metric = Finite(distances[np.ix_(rows, rows)])
+        metric = restricted_metric(self.guarantee.metric, rows)
         return Channel(
             Sites(self.secrets.points[rows]),
             self.reports,
@@ -237,11 +239,7 @@ class Channel:
 
     def verify(self) -> LargestRatio:
         """Check the promise again from the integers; `NotPrivate` if it does not hold."""
-        distances = _finite_distances(self.guarantee.metric)
-        error: float | FloatArray = 2.0**-52
-        if distances is None:
-            distances = self.guarantee.metric.matrix(self.secrets.coordinates)
-            error = coordinate_error(self.guarantee.metric, distances)
+        distances, error = self._distances()
         found = largest_ratio(self.weights, distances, distance_error=error)
         if found.upper > 1.0:
             raise NotPrivate(
@@ -249,6 +247,11 @@ class Channel:
                 f" (secret, secret, report) {found.triple}"
             )
         return found
+
+    def _distances(self) -> tuple[FloatArray, float | FloatArray]:
+        """What is promised on the sites, and the relative error of these numbers."""
+        coordinates = self.secrets.coordinates
+        return site_distances(self.guarantee.metric, len(self.secrets), coordinates)
 
     def save(self, path: str | Path) -> None:
         """Write the channel with its certificate, after verifying it once more."""
@@ -258,10 +261,10 @@ class Channel:
             "secrets": self.secrets.coordinates,
             "reports": self.reports.coordinates,
         }
-        distances = _finite_distances(self.guarantee.metric)
-        promise = self.guarantee.to_json() if distances is None else _without_matrix(self.guarantee)
-        if distances is not None:
-            arrays["distances"] = distances
+        promise = self.guarantee.to_json()
+        if indexed(self.guarantee.metric):
+            promise = _without_matrix(self.guarantee)
+            arrays["distances"] = self._distances()[0]
         certificate = {
             "guarantee": promise,
             "verified": {"factor": found.upper, "worst": found.triple},
@@ -298,12 +301,6 @@ class Channel:
 
 def _sites(coordinates: FloatArray, space: Mapping[str, Any]) -> Sites:
     return Sites(Points(coordinates, space_from_json(space)))
-
-
-def _finite_distances(metric: Metric) -> FloatArray | None:
-    """The matrix of a metric that is given by one, scaled; None for metrics on coordinates."""
-    base, factor = (metric.base, metric.factor) if isinstance(metric, Scaled) else (metric, 1.0)
-    return factor * base.distances if isinstance(base, Finite) else None
 
 
 def _without_matrix(guarantee: Guarantee) -> dict[str, Any]:

@@ -15,10 +15,8 @@ from whereish.privacy.metric import (
     Finite,
     GreatCircle,
     Metric,
-    Scaled,
-    Sum,
-    coordinate_error,
 )
+from whereish.privacy.on_sites import site_distances
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points
@@ -132,20 +130,6 @@ def sites_metric(
         base = base * Epsilon.of(epsilon)
     if isinstance(sites.points.space, Plane):
         base = base.stretched(sites.points.space.scale)
-    error: float | FloatArray
-    if _finite(base):
-        distances, error = base.matrix(np.arange(len(sites))), 2.0**-52
-        if distances.shape != (len(sites), len(sites)):
-            raise InvalidInput(f"the metric must be a matrix of the {len(sites)} sites")
-    else:
-        distances = base.matrix(sites.coordinates)
-        error = coordinate_error(base, distances)
+    distances, error = site_distances(base, len(sites), sites.coordinates)
     # Rounding may break symmetry by an ulp; the smaller promise implies the larger.
     return SitesMetric(base, np.minimum(distances, distances.T), error)
-
-
-def _finite(metric: Metric) -> bool:
-    """Whether a metric is on the indices of sites, not on their coordinates."""
-    if isinstance(metric, Sum):
-        return all(_finite(part) for part in metric.parts)
-    return isinstance(metric.base if isinstance(metric, Scaled) else metric, Finite)

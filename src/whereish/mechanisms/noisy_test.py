@@ -104,6 +104,8 @@ class NoisyTest:
         """One private answer about one secret."""
         x = checked_coordinates(secret, self.space)
         g = checked_coordinates(guess, self.space)
+        if isinstance(self.space, Plane):
+            self.space.check_region(x)  # beyond it the scale says nothing, and it was charged
         if len(x) != 1 or len(g) != 1:
             raise InvalidInput(
                 f"a test takes one secret and one guess; got {len(x)} and {len(g)} points"

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import BudgetExceeded, InvalidInput, NotPrivate
-from whereish.mechanisms.base import Mechanism
+from whereish.mechanisms.base import Mechanism, check_domain
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.mechanisms.noisy_test import NoisyTest, Surface, level_on, metric_on
 from whereish.mechanisms.trace_budget import BudgetManager, Plan, Reported, Transcript
@@ -292,6 +292,7 @@ class TraceSession:
         if total is not None and self.transcript.spent + plan.most > Fraction(total.per_m):
             raise BudgetExceeded("the budget manager planned a step beyond its own total")
         noise = None if plan.noise is None and plan.test is None else self._family(plan)
+        check_domain(noise, secret[None])
         hard = True
         place = secret
         if plan.test is not None or plan.noise is None:
@@ -299,8 +300,17 @@ class TraceSession:
             hard = plan.test is not None and not self._test(plan, secret, place)
         if hard:
             assert noise is not None
-            place = np.array(noise.report(secret[None], rng=self.rng).coordinates[0])
+            place = self._noisy(noise, secret, plan)
         self.transcript.append(Reported(place, time_s, hard, plan))
+
+    def _noisy(self, noise: Mechanism, secret: FloatArray, plan: Plan) -> FloatArray:
+        """A fresh report.  Where it fails, the failure tells the test's answer: that is paid."""
+        try:
+            return np.array(noise.report(secret[None], rng=self.rng).coordinates[0])
+        except Exception:
+            if plan.test is not None:
+                self.transcript.spent += plan.most
+            raise
 
     def _predict_only(self, time_s: float | None) -> None:
         self._check_clock(time_s)

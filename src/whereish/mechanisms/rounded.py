@@ -151,6 +151,16 @@ class RoundedMechanism(Composable, ABC):
     ) -> NDArray[np.int64]:
         """The reports as lattice indices; `balls_only` decides every one of them in Arb."""
         source = secure(rng)
+        coordinates = self.check_secrets(secrets)
+        cells = np.empty((len(coordinates), self.space.dimension), np.int64)
+        state = np.empty(_BLOCK, np.uint8)
+        pending: NDArray[np.intp] | None = None
+        while pending is None or pending.size:
+            pending = self._round(coordinates, pending, cells, state, source, balls_only)
+        return self._canonical(cells)
+
+    def check_secrets(self, secrets: Points | ArrayLike) -> FloatArray:
+        """The coordinates of secrets in the declared region and within reach of the lattice."""
         coordinates = checked_coordinates(secrets, self.space)
         if isinstance(self.space, Plane):
             self.space.check_region(coordinates)
@@ -159,12 +169,7 @@ class RoundedMechanism(Composable, ABC):
                 "coordinates must lie within 2^46 lattice steps of the origin: declare a coarser"
                 " resolution, or check the unit of the coordinates"
             )
-        cells = np.empty((len(coordinates), self.space.dimension), np.int64)
-        state = np.empty(_BLOCK, np.uint8)
-        pending: NDArray[np.intp] | None = None
-        while pending is None or pending.size:
-            pending = self._round(coordinates, pending, cells, state, source, balls_only)
-        return self._canonical(cells)
+        return coordinates
 
     def cell_of(self, places: ArrayLike) -> NDArray[np.int64]:
         """Lattice indices of the cells that hold these places."""

@@ -19,13 +19,14 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Euclidean, Metric
+from whereish.privacy.metric import Euclidean, Metric, rounded_up
 from whereish.privacy.minorants import ROUNDING, SHAPES
 from whereish.privacy.regularity import Check, extends_to_plane, is_regular
 from whereish.space.points import FloatArray, plain_numbers
@@ -373,4 +374,4 @@ def _quotient(a: float, b: float) -> float:
         return 0.0
     if math.isinf(a) or b == 0:
         return 1.0 if a == b else math.inf
-    return a / b
+    return rounded_up(Fraction(a) / Fraction(b))

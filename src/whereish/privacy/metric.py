@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.space.points import FloatArray
@@ -229,7 +229,19 @@ class Finite(Metric):
         object.__setattr__(self, "distances", d)
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
-        return np.asarray(self.distances[np.asarray(x, np.intp), np.asarray(y, np.intp)])
+        return np.asarray(self.distances[self._indices(x), self._indices(y)])
+
+    def _indices(self, sites: ArrayLike) -> NDArray[np.intp]:
+        """Sites by their indices; a coordinate that is truncated would be another site."""
+        index = np.asarray(sites)
+        count = len(self.distances)
+        whole = index.dtype.kind in "iu" or index.size == 0
+        if not whole or ((index < 0) | (index >= count)).any():
+            raise InvalidInput(
+                f"a matrix metric takes the indices 0 to {count - 1} of its sites, as integers,"
+                " not their coordinates"
+            )
+        return index.astype(np.intp)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Finite) and np.array_equal(self.distances, other.distances)
@@ -243,8 +255,10 @@ class Finite(Metric):
         mine, theirs = self.distances, other.distances
         if (mine[theirs == 0] > 0).any():
             return math.inf
-        apart = theirs > 0
-        return float((mine[apart] / theirs[apart]).max(initial=0.0))
+        apart = (theirs > 0) & np.isfinite(theirs)
+        largest = _largest_quotient(mine[apart], theirs[apart])
+        # Nothing finite is promised where theirs is infinite, if c > 0.
+        return 1.0 if largest == 0 and np.isinf(mine[~apart]).any() else largest
 
     def to_json(self) -> dict[str, Any]:
         """The matrix, entry by entry."""
@@ -353,7 +367,10 @@ class Sum(Metric):
         return Sum.of(*(part.stretched(scale) for part in self.parts))
 
     def _ratio_to(self, other: Metric) -> float:
-        return sum(part.ratio_to(other) for part in self.parts)
+        ratios = [part.ratio_to(other) for part in self.parts]
+        if math.inf in ratios:
+            return math.inf
+        return rounded_up(sum(map(Fraction, ratios), Fraction(0)))
 
     def to_json(self) -> dict[str, Any]:
         """All parts."""
@@ -403,7 +420,7 @@ class _OnTuples(Metric):
     def _ratio_to(self, other: Metric) -> float:
         if not isinstance(other, _OnTuples) or other.size != self.size:
             return math.inf
-        return self._constant(other) * self.base.ratio_to(other.base)
+        return _scaled_up(self._constant(other), self.base.ratio_to(other.base), 1.0)
 
 
 @dataclass(frozen=True)
@@ -458,6 +475,22 @@ def _scaled_up(factor: float, ratio: float, divisor: float) -> float:
         return math.inf
     return rounded_up(Fraction(factor) * Fraction(ratio) / Fraction(divisor))
 
+
+def _largest_quotient(a: FloatArray, b: FloatArray) -> float:
+    """The least double that is at least all a / b (of very many, perhaps the next one)."""
+    if np.isinf(a).any():
+        return math.inf
+    quotients = a / b
+    largest = float(quotients.max(initial=0.0))
+    # The exact maximum is among those that rounding may have made equal to the largest.
+    near = quotients >= largest * (1 - 2.0**-50)
+    if np.count_nonzero(near) > _MOST_QUOTIENTS:
+        return math.nextafter(largest, math.inf)
+    pairs = zip(a[near].tolist(), b[near].tolist(), strict=True)
+    return rounded_up(max((Fraction(x) / Fraction(y) for x, y in pairs), default=Fraction(0)))
+
+
+_MOST_QUOTIENTS = 20_000
 
 # Dimension-free norm inequalities, and the sphere's argument from whereish.space.sphere.
 _KNOWN_RATIOS: dict[tuple[type[Metric], type[Metric]], float] = {

@@ -53,6 +53,7 @@ Update: TypeAlias = Literal["proven", "published"]
 IntArray: TypeAlias = NDArray[np.int64]
 
 _COUNTS_SHARE = Fraction(1, 4)
+_LARGEST_VALUE = 2**45
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +86,8 @@ def private_clusters(
         )
     if iterations < 1:
         raise InvalidInput(f"iterations must be at least 1; got {iterations}")
+    # Sums of distances then fit into 64 bits; clamping brings no two tables farther apart.
+    weights = np.minimum(weights, 2**62 // (len(level) * max(level.diameter_d1_m, 1)))
     look = epsilon / iterations
     start = spread(level.distances, clusters)
     if update == "proven":
@@ -198,8 +201,10 @@ def noisy_integers(
 
     Positions are counted in units of 2^shift >= sensitivity, so that the level per unit is
     of the size of `budget`; powers of two change the exponent and nothing else.  The level
-    is rounded down, so that no more than `budget` is spent.
+    is rounded down, so that no more than `budget` is spent.  Values beyond 2^45 are clamped,
+    which brings no two farther apart: a refusal would tell of them without noise.
     """
+    values = np.clip(values, -_LARGEST_VALUE, _LARGEST_VALUE)
     shift = (sensitivity - 1).bit_length()
     level = rounded_down(budget * 2**shift / sensitivity)
     noise = Laplace1D(Epsilon(level), resolution=Length(2.0**-shift))

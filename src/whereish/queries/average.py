@@ -18,6 +18,8 @@ With r = n and no nulls nothing is rounded.  On the steps of the data:
   tight iff r = 1.
 - d_h, no nulls: one entry moves s by up to k: Delta = ceil(rk/n) q/r (qk for n = 1), tight iff
   that is one step of the answers.  With nulls an entry may be the only one: Delta = qk.
+
+A database of nulls alone has the answer 0 (:func:`~whereish.queries.base.present`).
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ class Average(RecordQuery):
         return Values(records.values.step / self.refinement, records.values.top * self.refinement)
 
     def on_indices(self, data: IntArray, records: Records) -> IntArray:
-        """floor((2 r s + m) / 2m), in integers."""
-        counts = present(data)
+        """floor((2 r s + m) / 2m), in integers; 0 without entries."""
+        counts = np.maximum(present(data), 1)
         total = np.where(data == NULL, 0, data).sum(axis=-1)
         return np.asarray((2 * self.refinement * total + counts) // (2 * counts))
 

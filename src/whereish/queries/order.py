@@ -9,7 +9,8 @@ The p-percentile of m entries, sorted, is the one at index floor(p m / 100), p i
   above it at qk, the entry in question moves alone from 0 to qk.
 
 The same databases make neighbouring answers tight for d_inf, d_1 and d~_1; for d_h only
-if qk is one step.
+if qk is one step.  A database of nulls alone has the answer 0
+(:func:`~whereish.queries.base.present`).
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ class _OrderStatistic(RecordQuery):
         return Values(records.values.step, records.values.top)
 
     def on_indices(self, data: IntArray, records: Records) -> IntArray:
-        """The entry at the rank, among those that are not null."""
-        rank = self._rank(present(data))
+        """The entry at the rank, among those that are not null; 0 without any."""
+        counts = present(data)
+        rank = np.where(counts == 0, 0, self._rank(counts))
         last = np.iinfo(np.int64).max  # null sorts last
         ordered = np.sort(np.where(data == NULL, last, data), axis=-1)
-        return np.take_along_axis(ordered, np.asarray(rank)[..., None], axis=-1)[..., 0]
+        at_rank = np.take_along_axis(ordered, rank[..., None], axis=-1)[..., 0]
+        return np.where(counts == 0, 0, at_rank)
 
     def _hamming(self, records: Records) -> Sensitivity:
         return Sensitivity(
