@@ -53,6 +53,7 @@ _HOMES = {
     "SecureRandomness": "randomness",
     "SeededRandomness": "randomness",
     "Sites": "space",
+    "SpentBudget": "privacy",
     "Sphere": "space",
     "TruncatedGeometric": "mechanisms.geometric",
     "TupleMax": "privacy",

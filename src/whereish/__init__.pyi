@@ -49,6 +49,7 @@ from whereish.privacy import Manhattan as Manhattan
 from whereish.privacy import Metric as Metric
 from whereish.privacy import PrivacyMap as PrivacyMap
 from whereish.privacy import Records as Records
+from whereish.privacy import SpentBudget as SpentBudget
 from whereish.privacy import TupleMax as TupleMax
 from whereish.privacy import TupleSum as TupleSum
 from whereish.privacy.distinguishability import Distinguishability as Distinguishability

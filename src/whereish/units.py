@@ -16,7 +16,7 @@ from typing import Any
 
 from whereish.errors import InvalidInput, UnitError
 
-__all__ = ["METRES_PER", "Epsilon", "Length", "number", "per_unit", "whole", "whole_number"]
+__all__ = ["METRES_PER", "Epsilon", "Length", "at_least_one", "number", "per_unit", "whole", "whole_number"]
 
 METRES_PER = {
     "mm": 1e-3,
@@ -90,6 +90,17 @@ def _real(value: Any, name: str) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a number; got {type(value).__name__}") from None
+
+
+def at_least_one(value: Any, *, name: str, meaning: str) -> int:
+    """`value` as a whole number >= 1; fractions are refused, never truncated."""
+    try:
+        count = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise InvalidInput(f"{name} must be a whole number >= 1 ({meaning}); got {value!r}")
+    return count
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -101,6 +102,23 @@ def test_a_stretching_plane_is_charged():
     assert mechanism.level < EPS.per_m
     assert mechanism.level * plane.scale <= EPS.per_m
     assert level_on(Sphere(), EPS) == EPS.per_m
+
+
+def test_level_on_a_plane_is_rounded_down():
+    """Rounded up, or to the nearest, the noise would keep more than eps in true metres."""
+    plane = Plane.around(2.35, 48.85, "30 km")
+    assert plane.scale != 1.0
+    for per_m in np.random.default_rng(4).uniform(1e-4, 1, 200):
+        level = level_on(plane, Epsilon(float(per_m)))
+        assert Fraction(level) * Fraction(plane.scale) <= Fraction(float(per_m))
+        assert level == pytest.approx(per_m / plane.scale, rel=1e-14)
+
+
+def test_a_secret_outside_the_region_is_refused():
+    plane = Plane.around(2.35, 48.85, "1 km")
+    test = NoisyTest(Epsilon(0.01), Length(100.0), plane)
+    with pytest.raises(InvalidInput, match="declared region"):
+        test.holds([6_000.0, 0.0], [0.0, 0.0])
 
 
 def test_bad_input_is_refused_without_repeating_it():

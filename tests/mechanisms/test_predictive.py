@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from itertools import product
@@ -26,7 +27,7 @@ from whereish.mechanisms.trace_budget import (
     Reported,
     Transcript,
 )
-from whereish.privacy import Euclidean, GreatCircle, TupleMax
+from whereish.privacy import Euclidean, GreatCircle, Guarantee, SpentBudget, TupleMax
 from whereish.randomness import SeededRandomness
 from whereish.space import Box, Plane
 from whereish.units import Epsilon, Length
@@ -103,6 +104,118 @@ def test_the_guarantee_is_the_sum_actually_spent(rng):
     assert release.bound.metric.ratio_to(metric) == 2.0
     assert "bounded" in release.bound.source
     assert release.epsilon_spent.per_m >= float(release.spent)
+
+
+def _log_likelihood(
+    plan: Plan, places: np.ndarray, hard: np.ndarray, trace: np.ndarray
+) -> float:
+    """ln P(these places, easy and hard | trace), up to cell areas that no trace changes.
+
+    A cell's probability is its area times the density at its node, up to the factor
+    exp(+-eps_N / sqrt 2) on a lattice of 1 m.
+    """
+    noise = PlanarLaplace(plan.noise)
+    check = NoisyTest(plan.test, plan.threshold, Plane.metres())
+    total = 0.0
+    for i, is_hard in enumerate(hard):
+        if i > 0:
+            yes = check.chance(Length(float(np.hypot(*(trace[i] - places[i - 1])))))
+            total += math.log(1 - yes if is_hard else yes)
+        if is_hard:
+            total += float(noise.log_density(places[i], trace[i])[0])
+    return total
+
+
+def test_what_a_trace_spent_bounds_no_event_and_says_so():
+    """Issue 11, fault 5: an explicit event tells more than the transcript's budget "for all S"."""
+    budget = FixedUtility("200 m")
+    mechanism, plan = planar(budget), budget._step(budget.noise_radius / 200)
+    here, there = np.zeros((3, 2)), np.zeros((3, 2)) - [400.0, 0.0]
+    runs = (mechanism.report(here, rng=SeededRandomness(seed)) for seed in range(100))
+    release = next(run for run in runs if run.hard.tolist() == [True, False, False])
+    d_inf = TupleMax(Euclidean(), 3)
+    spent = release.guarantee.level("400 m", d_inf)
+    slack = 6 * plan.noise.per_m / math.sqrt(2)
+
+    # The event: three hard reports, each at the node (2000, 0).
+    far, all_hard = np.full((3, 2), [2000.0, 0.0]), np.ones(3, bool)
+    told = _log_likelihood(plan, far, all_hard, here) - _log_likelihood(plan, far, all_hard, there)
+    told -= slack
+    assert told > 2.4 * spent  # 23.2 nats, where "for all S" promised 9.3
+    bound = mechanism.worst_case(3)
+    assert 0.9 * bound.level("400 m", d_inf) < told <= bound.level("400 m", d_inf)
+
+    # What is said now: of these very reports, which holds.
+    generator, own = np.random.default_rng(5), (release.reports.coordinates, release.hard)
+    for _ in range(200):
+        x = generator.normal(0, 600, (3, 2))
+        y = x + generator.normal(0, 300, (3, 2))
+        gap = _log_likelihood(plan, *own, x) - _log_likelihood(plan, *own, y)
+        assert gap <= release.guarantee.metric(x, y) + slack
+    said = release.guarantee.to_json()
+    assert "reports r of this release alone" in said["statement"]
+    assert "in S" not in said["statement"]
+    assert "in S" in bound.to_json()["statement"]
+
+
+def test_a_spent_budget_is_no_guarantee(rng):
+    release = planar(FixedUtility("200 m", total="1/m")).report(walk(5, 10), rng=rng)
+    spent, bound = release.guarantee, release.bound
+    assert isinstance(spent, SpentBudget)
+    assert SpentBudget.from_json(json.loads(json.dumps(spent.to_json()))) == spent
+    with pytest.raises(InvalidInput, match="SpentBudget"):
+        Guarantee.from_json(spent.to_json())
+    with pytest.raises(InvalidInput, match="not the description"):
+        SpentBudget.from_json(bound.to_json())
+    with pytest.raises(InvalidInput, match="ex post"):
+        spent.implies(spent.metric)
+    for refused in (lambda: spent + bound, lambda: bound + spent):
+        with pytest.raises(InvalidInput, match="add up"):
+            refused()
+    assert (spent + spent).level("1 m", TupleMax(Euclidean(), 5)) == pytest.approx(
+        2 * float(release.spent)
+    )
+    assert "ex post" in str(spent)
+
+
+def test_what_every_run_keeps_is_known_before_the_first_report(rng):
+    five = TupleMax(Euclidean(), 5)
+    open_end = planar(FixedUtility("200 m"))
+    worst = open_end.worst_case(5)
+    step = open_end.budget._step(open_end.budget.noise_radius / 200)
+    exact = 5 * Fraction(step.noise.per_m) + 4 * Fraction(step.test.per_m)
+    assert Fraction(worst.metric.ratio_to(five)) >= exact
+    assert worst.metric.ratio_to(five) == pytest.approx(float(exact))
+    assert planar(FixedUtility("200 m", total="0.05/m")).worst_case(5).epsilon(five).per_m == 0.05
+    assert planar(FixedRate("0.05/m", 9)).worst_case(5).epsilon(five).per_m == 0.05
+    for _ in range(20):
+        assert open_end.report(walk(5, 900), rng=rng).spent <= exact
+    with pytest.raises(InvalidInput, match="whole number"):
+        open_end.worst_case(2.5)  # type: ignore[arg-type]
+
+    class Endless:
+        total = None
+
+        def plan(self, transcript, time_s):
+            return Plan(noise=Epsilon(6e-4))
+
+    with pytest.raises(InvalidInput, match="no total"):
+        planar(Endless()).worst_case(5)
+
+
+def test_the_bound_of_a_trace_that_ended_early_is_about_all_places_given(rng):
+    """Where it ends depends on the reports, so the shorter trace is no secret of its own."""
+    mechanism = planar(FixedUtility("200 m", total="0.05/m"))
+    release = mechanism.report(walk(50, 2000), rng=rng)
+    assert len(release) < 50
+    assert release.bound.metric.base == TupleMax(Euclidean(), 50)
+    assert release.guarantee.metric.base == TupleMax(Euclidean(), len(release))
+    session = mechanism.start(rng=rng)
+    with pytest.raises(BudgetExceeded):
+        for place in walk(50, 2000):
+            session.report(place)
+    ended = session.release()
+    assert ended.bound.metric.base == TupleMax(Euclidean(), len(ended) + 1)
 
 
 def test_easy_steps_repeat_the_prediction_and_hard_ones_are_lattice_nodes(rng):
@@ -359,3 +472,34 @@ def test_a_place_outside_the_region_is_refused_before_it_is_tested():
     assert session.transcript.tests == tests
     with pytest.raises(InvalidInput, match="declared region"):
         mechanism.report([[0.0, 0.0], [6_000.0, 0.0]])
+
+
+def test_places_that_the_noise_would_refuse_are_refused_before_they_are_tested():
+    """The lattice ends at 2^46 steps: only a failed test would come to know."""
+    fine = PredictiveMechanism(
+        FixedUtility("1 m"), noise=lambda eps: PlanarLaplace(eps, resolution="1e-9 m")
+    )
+    session = fine.start()
+    session.report([0.0, 0.0])
+    with pytest.raises(InvalidInput, match="lattice steps"):
+        session.report([1e6, 0.0])
+    assert session.transcript.tests == 0
+
+
+def test_a_refusal_after_the_private_test_is_paid_for(rng):
+    """Noise of one's own that fails tells that the test has failed."""
+
+    class Fails(PlanarLaplace):
+        def report(self, secrets, *, rng=None):
+            if np.abs(secrets).max() > 1e5:
+                raise RuntimeError
+            return super().report(secrets, rng=rng)
+
+    session = PredictiveMechanism(FixedUtility("200 m"), noise=Fails).start(rng=rng)
+    session.report([0.0, 0.0])
+    before = session.transcript.spent
+    with pytest.raises(RuntimeError):
+        session.report([2e5, 0.0])
+    plan = session.mechanism.budget.plan(session.transcript, None)
+    assert session.transcript.spent == before + plan.most
+    assert session.release().spent == before + plan.most

@@ -190,7 +190,7 @@ def test_what_makes_no_sense(tmp_path):
     ledger = wh.open_ledger(path, cap=EPS)
     with pytest.raises(InvalidInput, match="at least one subject"):
         ledger.charge([])
-    with pytest.raises(InvalidInput, match="at least one report"):
+    with pytest.raises(InvalidInput, match="whole number >= 1"):
         ledger.charge([Charge("ann", EPS, 0)])
 
 

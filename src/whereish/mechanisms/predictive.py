@@ -26,16 +26,20 @@ budget, and it is an *ex post* statement: it bounds what this very transcript te
 and another run on the same trace may spend more.  It becomes d-privacy in the usual
 sense, s * d_inf for all sets of transcripts, if s(r) <= s for *every* r: the paper's
 theorem for a bounded budget manager.  ``total`` makes ours bounded, since a step is
-taken only when its worst cost still fits; that s is :attr:`TraceRelease.bound`, and
-what was spent is :attr:`TraceRelease.guarantee`.  A change of one place
-x_i alone is told by s_i(r) only; but somebody who stays at one place for a night is
-protected there at what the whole night spends.
+taken only when its worst cost still fits; that s is :attr:`TraceRelease.bound`, a
+:class:`~whereish.privacy.guarantee.Guarantee`.  What was spent is
+:attr:`TraceRelease.guarantee`, a :class:`~whereish.privacy.guarantee.SpentBudget`: an event may
+gather transcripts that spent more, so s(r) bounds no event's probability.  Without a total,
+the number n of places is public, and n steps at their worst are s: :meth:`worst_case` of
+:class:`PredictiveMechanism`.  A budget is charged s *before* the first report; charging s(r)
+afterwards is sound only where s fitted below the cap beforehand, so that no transcript can
+exceed it.  A change of one place x_i alone is told by s_i(r) only; but somebody who stays at
+one place for a night is protected there at what the whole night spends.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -47,14 +51,21 @@ from whereish.errors import BudgetExceeded, InvalidInput, NotPrivate
 from whereish.mechanisms.base import Mechanism, check_domain
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.mechanisms.noisy_test import NoisyTest, Surface, level_on, metric_on
-from whereish.mechanisms.trace_budget import BudgetManager, Plan, Reported, Transcript
-from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import TupleMax
+from whereish.mechanisms.predictors import Predictor, last_report, straight_on
+from whereish.mechanisms.trace_budget import (
+    BudgetManager,
+    FixedUtility,
+    Plan,
+    Reported,
+    Transcript,
+)
+from whereish.privacy.guarantee import Basis, Guarantee, SpentBudget
+from whereish.privacy.metric import Metric, TupleMax, rounded_up
 from whereish.randomness import Randomness, secure
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Points, checked_coordinates
+from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 from whereish.space.sphere import Sphere
-from whereish.units import Epsilon
+from whereish.units import Epsilon, at_least_one
 
 __all__ = [
     "NoiseFamily",
@@ -69,44 +80,8 @@ __all__ = [
 NoiseFamily: TypeAlias = Callable[[Epsilon], Mechanism]
 """From a level to the mechanism of the hard steps."""
 
-Predictor: TypeAlias = Callable[[Transcript, float | None], FloatArray]
-"""From the public transcript and the clock to a guess of the next place."""
-
 _PAPER = "predictive mechanism (Chatzikokolakis, Palamidessi, Stronati, PETS 2014)"
 _NUMERICS = "exact: cells of a public lattice, tests in ball arithmetic"
-
-
-def last_report(transcript: Transcript, time_s: float | None) -> FloatArray:
-    """Predict that the person is where the last noisy report was (the paper's "parrot")."""
-    assert transcript.last_hard is not None
-    return transcript.last_hard.place
-
-
-def straight_on(transcript: Transcript, time_s: float | None) -> FloatArray:
-    """Predict a straight line through the last two noisy reports, at their speed.
-
-    It goes at most as far beyond the last report as those two are apart in time;
-    without times, or with one report only, it is :func:`last_report`.
-    """
-    hard = _last_two_hard(transcript.reports)
-    here = last_report(transcript, time_s)
-    if hard is None or time_s is None:
-        return here
-    before, after = hard
-    if before.time_s is None or after.time_s is None or after.time_s <= before.time_s:
-        return here
-    ahead = min((time_s - after.time_s) / (after.time_s - before.time_s), 1.0)
-    return np.asarray(here + ahead * (after.place - before.place))
-
-
-def _last_two_hard(reports: Sequence[Reported]) -> tuple[Reported, Reported] | None:
-    found: list[Reported] = []
-    for report in reversed(reports):
-        if report.hard:
-            found.append(report)
-            if len(found) == 2:
-                return found[1], found[0]
-    return None
 
 
 @dataclass(frozen=True)
@@ -123,6 +98,9 @@ class TraceRelease:
         What each step spent, per metre.
     spent
         Their exact sum.
+    places
+        How many places were given: `bound` speaks of traces of that length, also where
+        the budget ended before them.
     """
 
     reports: Points
@@ -131,6 +109,7 @@ class TraceRelease:
     spent: Fraction
     tests: int
     total: Epsilon | None
+    places: int | None = None
 
     def __len__(self) -> int:
         return len(self.reports)
@@ -138,13 +117,14 @@ class TraceRelease:
     @property
     def epsilon_spent(self) -> Epsilon:
         """The sum actually spent, rounded up."""
-        return Epsilon(_rounded_up(self.spent))
+        return Epsilon(rounded_up(self.spent))
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What this transcript tells at most: spent * d_inf, ex post."""
+    def guarantee(self) -> SpentBudget:
+        """What this transcript tells at most: spent * d_inf, ex post; no bound for sets."""
         source = f"{_PAPER}, ex post: the likelihood ratio of this very transcript"
-        return self._guarantee(self.spent, source)
+        metric = _d_inf(self.reports.space, self.spent, len(self))
+        return SpentBudget(metric, Basis.THEOREM, source, _NUMERICS)
 
     @property
     def bound(self) -> Guarantee:
@@ -154,16 +134,9 @@ class TraceRelease:
                 "this trace was made without a total budget, so only what it spent is known:"
                 " give the budget manager a total"
             )
-        source = f"{_PAPER}, theorem for a bounded budget manager"
-        return self._guarantee(Fraction(self.total.per_m), source)
-
-    def _guarantee(self, amount: Fraction, source: str) -> Guarantee:
-        space = self.reports.space
-        assert isinstance(space, Plane | Sphere)
-        scale = 1.0 if isinstance(space, Sphere) else space.scale
-        metric = TupleMax(metric_on(space), max(len(self), 1))
-        level = _rounded_up(amount / Fraction(scale))
-        return Guarantee(level * metric, Basis.THEOREM, source, _NUMERICS)
+        # The trace may end early, which depends on the reports: it is about all places given.
+        count = len(self) if self.places is None else self.places
+        return _bounded(self.reports.space, Fraction(self.total.per_m), count)
 
 
 @dataclass(frozen=True)
@@ -193,6 +166,24 @@ class PredictiveMechanism:
                 f" got {type(self.budget).__name__}"
             )
 
+    def worst_case(self, places: int) -> Guarantee:
+        """What every run on a trace of so many places keeps, for all sets of transcripts.
+
+        The manager's total, or the worst cost of so many steps where that is less or there is
+        no total: what to charge before the first report.
+        """
+        count = at_least_one(places, name="places", meaning="the length of the trace")
+        budget = self.budget
+        total = budget.total
+        amounts = [] if total is None else [Fraction(total.per_m)]
+        if isinstance(budget, FixedUtility):
+            amounts.append(budget.most(count))
+        if not amounts:
+            raise InvalidInput(
+                "this budget manager has no total, so no amount bounds every run: give it one"
+            )
+        return _bounded(self.start().space, min(amounts), count)
+
     def start(self, *, rng: Randomness | None = None) -> TraceSession:
         """A trace to which places are added one by one, as they happen."""
         return TraceSession(self, secure(rng))
@@ -215,6 +206,7 @@ class PredictiveMechanism:
         session = self.start(rng=rng)
         places = session.checked(trace)
         times = _checked_times(times_s, len(places))
+        session._given = len(places)
         for place, time_s in zip(places, times, strict=True):
             try:
                 session._step(place, time_s)
@@ -233,6 +225,7 @@ class TraceSession:
     rng: Randomness
     transcript: Transcript = field(default_factory=Transcript)
     _families: dict[float, Mechanism] = field(default_factory=dict, repr=False)
+    _given: int = field(default=0, repr=False)
     space: Surface = field(init=False)
 
     def __post_init__(self) -> None:
@@ -249,6 +242,7 @@ class TraceSession:
         if len(x) != 1:
             raise InvalidInput(f"a session reports one place at a time; got {len(x)}")
         time_s = _checked_times(None if time_s is None else [time_s], 1)[0]
+        self._given += 1
         self._step(x[0], time_s)
         return self._points(self.transcript.reports[-1].place[None].copy())
 
@@ -274,6 +268,7 @@ class TraceSession:
             self.transcript.spent,
             self.transcript.tests,
             self.mechanism.budget.total,
+            max(self._given, len(reports)),
         )
 
     def _points(self, places: FloatArray) -> Points:
@@ -355,6 +350,18 @@ class TraceSession:
                 raise InvalidInput("the times of a trace must not go back: sort it first")
 
 
+def _d_inf(space: Space, amount: Fraction, count: int) -> Metric:
+    """`amount` per true metre, rounded up, times d_inf on traces of `count` places."""
+    assert isinstance(space, Plane | Sphere)
+    scale = 1.0 if isinstance(space, Sphere) else space.scale
+    return rounded_up(amount / Fraction(scale)) * TupleMax(metric_on(space), max(count, 1))
+
+
+def _bounded(space: Space, amount: Fraction, count: int) -> Guarantee:
+    source = f"{_PAPER}, theorem for a bounded budget manager"
+    return Guarantee(_d_inf(space, amount, count), Basis.THEOREM, source, _NUMERICS)
+
+
 def _checked_times(times_s: ArrayLike | None, count: int) -> list[float] | list[None]:
     if times_s is None:
         return [None] * count
@@ -368,9 +375,3 @@ def _checked_times(times_s: ArrayLike | None, count: int) -> list[float] | list[
             f" got shape {times.shape}"
         )
     return [float(t) for t in times]
-
-
-def _rounded_up(amount: Fraction) -> float:
-    """The least double that is at least `amount`."""
-    value = float(amount)
-    return value if Fraction(value) >= amount else math.nextafter(value, math.inf)

@@ -209,6 +209,11 @@ class FixedUtility(_Strategy):
             return Plan()
         return step if self._affordable(step, transcript) else None
 
+    def most(self, steps: int) -> Fraction:
+        """What so many steps cost at their worst, per metre: every test fails."""
+        step = self._step(self.noise_radius / self.accuracy.m)
+        return step.most * steps - step.cost(hard=False)
+
 
 @dataclass(frozen=True)
 class FixedRate(_Strategy):

@@ -1,6 +1,6 @@
 """WHAT is promised: distinguishability metrics, and guarantees that carry them."""
 
-from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.guarantee import Basis, Guarantee, SpentBudget
 from whereish.privacy.metric import (
     Chebyshev,
     Euclidean,
@@ -36,6 +36,7 @@ __all__ = [
     "NormalisedValueDistance",
     "PrivacyMap",
     "Records",
+    "SpentBudget",
     "TupleMax",
     "TupleSum",
     "ValueDistance",

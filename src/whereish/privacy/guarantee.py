@@ -1,4 +1,10 @@
-"""Guarantees: a metric that is kept, on what grounds, and with which arithmetic."""
+"""Guarantees: a metric that is kept, on what grounds, and with which arithmetic.
+
+A :class:`Guarantee` speaks of a mechanism: it holds for all sets of reports, before anything
+is drawn.  A :class:`SpentBudget` speaks of one release after the fact (*ex post*): it bounds
+the likelihood ratio of these very reports r.  The amount depends on r, so it bounds no
+probability of a set: another run may have spent, and told, more.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +14,9 @@ from typing import Any
 
 from whereish.errors import InvalidInput
 from whereish.privacy.metric import Metric, TupleSum
-from whereish.units import Epsilon, Length
+from whereish.units import Epsilon, Length, at_least_one
 
-__all__ = ["Basis", "Guarantee"]
+__all__ = ["Basis", "Guarantee", "SpentBudget"]
 
 
 class Basis(IntEnum):
@@ -44,6 +50,8 @@ class Guarantee:
 
     def __add__(self, other: Guarantee) -> Guarantee:
         """Sequential composition: both reports of one secret together keep the sum."""
+        if not isinstance(other, Guarantee):
+            raise InvalidInput(_NO_SUM)
         return Guarantee(
             self.metric + other.metric,
             min(self.basis, other.basis),
@@ -53,9 +61,8 @@ class Guarantee:
 
     def repeated(self, times: int) -> Guarantee:
         """`times` independent reports of one secret; also a group of `times` equal secrets."""
-        if times < 1:
-            raise InvalidInput(f"a release must happen at least once; got {times}")
-        return Guarantee(times * self.metric, self.basis, self.source, self.numerics)
+        count = at_least_one(times, name="times", meaning="how often a release happens")
+        return Guarantee(count * self.metric, self.basis, self.source, self.numerics)
 
     def on_tuples(self, size: int) -> Guarantee:
         """Independent reports of each entry of a tuple of `size` secrets."""
@@ -86,18 +93,88 @@ class Guarantee:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Guarantee:
         """The guarantee that :meth:`to_json` described."""
-        try:
-            return cls(
-                Metric.from_json(data["metric"]),
-                Basis[data["basis"].upper()],
-                _text(data["source"]),
-                _text(data["numerics"]),
+        if isinstance(data, dict) and _SPENT in data:
+            raise InvalidInput(
+                "this describes what one release spent, ex post, which is no guarantee: read it"
+                " with SpentBudget.from_json"
             )
+        try:
+            return cls(Metric.from_json(data["metric"]), *_grounds(data))
         except (KeyError, TypeError, AttributeError):
             raise InvalidInput("this is not the description of a guarantee") from None
 
     def __str__(self) -> str:
         return f"{self.metric.description} ({self.basis.name.lower()}: {self.source})"
+
+
+_SPENT = "spent"
+_NO_SUM = (
+    "only guarantees add up to a guarantee, which holds for all sets of reports; what one release"
+    " spent, ex post, does not: add the bound declared before it (TraceRelease.bound)"
+)
+
+
+@dataclass(frozen=True)
+class SpentBudget:
+    """What one release told at most: for its reports r, ln P(r | x) - ln P(r | x') <= metric.
+
+    Amounts spent on the same secret add up; with a :class:`Guarantee` they do not, and no
+    guarantee follows from them.
+    """
+
+    metric: Metric
+    basis: Basis
+    source: str
+    numerics: str = "exact"
+
+    def __add__(self, other: SpentBudget) -> SpentBudget:
+        """Both releases about one secret told at most the sum, ex post."""
+        if not isinstance(other, SpentBudget):
+            raise InvalidInput(_NO_SUM)
+        return SpentBudget(
+            self.metric + other.metric,
+            min(self.basis, other.basis),
+            _joined(self.source, other.source),
+            _joined(self.numerics, other.numerics),
+        )
+
+    def implies(self, metric: Metric) -> bool:
+        """Refused: an amount that depends on the reports keeps no metric."""
+        raise InvalidInput(
+            "what one release spent, ex post, implies no metric for all sets of reports: ask the"
+            " bound that was declared before the release (TraceRelease.bound)"
+        )
+
+    def level(self, radius: Length | str, base: Metric) -> float:
+        """Largest log-likelihood ratio of these very reports, for secrets within `radius`."""
+        return self.metric.ratio_to(base) * Length.of(radius, name="radius").m
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain description, which no guarantee can be read from."""
+        return {
+            _SPENT: self.metric.to_json(),
+            "statement": "ex post, for the reports r of this release alone:"
+            f" ln P(K(x) = r) - ln P(K(x') = r) <= {self.metric.description}",
+            "not": "no bound for a set of reports, since another run may spend and tell more",
+            "basis": self.basis.name.lower(),
+            "source": self.source,
+            "numerics": self.numerics,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> SpentBudget:
+        """The amount that :meth:`to_json` described."""
+        try:
+            return cls(Metric.from_json(data[_SPENT]), *_grounds(data))
+        except (KeyError, TypeError, AttributeError):
+            raise InvalidInput("this is not the description of a spent budget") from None
+
+    def __str__(self) -> str:
+        return f"{self.metric.description}, ex post ({self.basis.name.lower()}: {self.source})"
+
+
+def _grounds(data: dict[str, Any]) -> tuple[Basis, str, str]:
+    return Basis[data["basis"].upper()], _text(data["source"]), _text(data["numerics"])
 
 
 def _text(value: Any) -> str:

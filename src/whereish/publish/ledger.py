@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from whereish.errors import BudgetExceeded, InvalidInput
-from whereish.units import Epsilon
+from whereish.units import Epsilon, at_least_one
 
 __all__ = ["Budget", "Charge", "Database", "Entry", "Ledger", "Statement", "open_ledger"]
 
@@ -67,8 +67,8 @@ class Charge:
     times: int = 1
 
     def __post_init__(self) -> None:
-        if self.times < 1:
-            raise InvalidInput(f"a charge must be for at least one report; got {self.times}")
+        count = at_least_one(self.times, name="times", meaning="how many reports are charged")
+        object.__setattr__(self, "times", count)
 
 
 @dataclass(frozen=True)
