@@ -1,4 +1,5 @@
 import json
+import math
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ import whereish as wh
 from instances import EPSILON, peaked
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.artefact import load_artefact, save_artefact
-from whereish.privacy.guarantee import Basis
+from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.solvers.integer_rows import TOTAL
 
 RASTER = wh.Raster(4, 5, (658.0, 712.0))
@@ -54,6 +55,28 @@ def test_every_channel_is_a_mechanism(channel, rng):
     assert len(reports) == len(RASTER)
     assert not channel.report(RASTER.centres()).reproducible
     assert len(channel.report(np.zeros((0, 2)))) == 0
+
+
+@pytest.mark.parametrize(
+    ("space", "metric", "short", "enough"),
+    [
+        (wh.Plane(), wh.Euclidean(), 1 + 2.0**-49, 1 + 2.0**-42),
+        (wh.Sphere(), wh.Geodesic(), 1 + 2e-8, 1 + 9e-8),  # absolute_error is 50 nm, of 1.1 m
+    ],
+)
+def test_verify_allows_for_the_error_of_computed_distances(space, metric, short, enough):
+    """A promise that holds only if distances are computed without error is no certificate."""
+    sites = wh.Sites(wh.Points(np.array([[0.0, 0.0], [1e-5, 0.0]]), space))
+    weights = np.array([[TOTAL // 2, TOTAL // 2], [TOTAL // 4, TOTAL // 4 * 3]])  # leaks ln 2
+    (distance,) = metric(sites.coordinates[:1], sites.coordinates[1:])
+
+    def promising(margin: float) -> wh.Channel:
+        kept = (math.log(2) * margin / float(distance)) * metric
+        return wh.Channel(sites, sites, weights, Guarantee(kept, Basis.CERTIFIED, "a test"))
+
+    assert promising(enough).verify().upper <= 1
+    with pytest.raises(NotPrivate):
+        promising(short).verify()
 
 
 def test_merging_columns_keeps_the_promise(channel):

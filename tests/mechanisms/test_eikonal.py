@@ -72,6 +72,23 @@ def test_reports_follow_the_distribution(city, rng, padded):
     assert chi_square(counts, elsewhere) < 1e-6
 
 
+def test_padded_draws_take_each_cell_for_exactly_its_mass(city):
+    """At the borders of the cumulated masses, where one count too many is one cell too far."""
+    law, sampler = city.built.law, city._sampler
+    secret = int(city.built.secrets[N * 7 + 5])
+    masses = law.weights.ravel() * law.table[law.metric.distances(np.array([secret]))[0]]
+    ends = np.cumsum(masses.astype(object))
+    assert ends[-1] == int(law.sums[secret])
+    taken = np.flatnonzero(masses)[:: max(1, np.count_nonzero(masses) // 40)]
+    borders = {0, int(ends[-1]) - 1, *(int(ends[k]) - 1 for k in taken)}
+    borders |= {int(ends[k]) for k in taken if ends[k] < ends[-1]}
+    thresholds = np.array(sorted(borders), np.uint64)
+    cells = [next(k for k, end in enumerate(ends) if end > t) for t in sorted(borders)]
+    starts = np.full(len(thresholds), law.metric.padded(np.array([secret]))[0])
+    drawn = sampler._padded(starts, thresholds)
+    np.testing.assert_array_equal(drawn, law.metric.padded(np.array(cells)))
+
+
 def test_reports_are_centres_marked_and_in_the_space(city, rng):
     report = city.report(city_map().raster.centres(), rng=rng)
     assert report.reproducible

@@ -106,9 +106,7 @@ def test_the_guarantee_is_the_sum_actually_spent(rng):
     assert release.epsilon_spent.per_m >= float(release.spent)
 
 
-def _log_likelihood(
-    plan: Plan, places: np.ndarray, hard: np.ndarray, trace: np.ndarray
-) -> float:
+def _log_likelihood(plan: Plan, places: np.ndarray, hard: np.ndarray, trace: np.ndarray) -> float:
     """ln P(these places, easy and hard | trace), up to cell areas that no trace changes.
 
     A cell's probability is its area times the density at its node, up to the factor
@@ -211,9 +209,11 @@ def test_the_bound_of_a_trace_that_ended_early_is_about_all_places_given(rng):
     assert release.bound.metric.base == TupleMax(Euclidean(), 50)
     assert release.guarantee.metric.base == TupleMax(Euclidean(), len(release))
     session = mechanism.start(rng=rng)
+    places = iter(walk(50, 2000))
+    while session.transcript.spent < Fraction(0.02):
+        session.report(next(places))
     with pytest.raises(BudgetExceeded):
-        for place in walk(50, 2000):
-            session.report(place)
+        session.report(next(places))
     ended = session.release()
     assert ended.bound.metric.base == TupleMax(Euclidean(), len(ended) + 1)
 

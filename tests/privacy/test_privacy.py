@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from whereish.privacy import (
     TupleSum,
 )
 from whereish.privacy.distinguishability import Distinguishability
+from whereish.privacy.metric import Sum
 from whereish.units import Epsilon
 
 PLACE = arrays(float, (3, 2), elements=st.floats(-80, 80))
@@ -141,6 +143,34 @@ def test_the_order_is_exact_to_the_last_bit(factor):
     assert factor * d <= factor * d
     assert factor * d <= more * d
     assert not more * d <= factor * d
+
+
+@given(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3), st.floats(1e-6, 1e3), st.integers(1, 50))
+def test_ratios_are_rounded_up(a, b, c, size):
+    """A ratio rounded down would promise what is not kept."""
+    d = Euclidean()
+    one = Fraction((a * d).ratio_to(b * d))
+    assert Fraction(a) <= one * Fraction(b)
+    assert one * Fraction(b) <= Fraction(a) * (1 + Fraction(1, 2**51))
+    added = Fraction(Sum((a * d, b * d)).ratio_to(c * d))
+    assert Fraction(a) + Fraction(b) <= added * Fraction(c)
+    tuples = Fraction((a * TupleSum(d, size)).ratio_to(b * TupleMax(d, size)))
+    assert Fraction(a) * size <= tuples * Fraction(b)
+    matrix = np.array([[0.0, a, b], [a, 0.0, 1.0], [b, 1.0, 0.0]])
+    other = np.array([[0.0, b, c], [b, 0.0, 1.0], [c, 1.0, 0.0]])
+    finite = Fraction(Finite(matrix).ratio_to(Finite(other)))
+    assert max(Fraction(a) / Fraction(b), Fraction(b) / Fraction(c)) <= finite
+
+
+def test_ratios_of_matrices_with_infinite_entries():
+    apart = Finite(np.array([[0.0, np.inf], [np.inf, 0.0]]))
+    near = Finite(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    zero = Finite(np.zeros((2, 2)))
+    assert near.ratio_to(apart) == 0.0
+    assert apart.ratio_to(near) == math.inf
+    assert apart.ratio_to(Finite(apart.distances)) == 1.0
+    assert zero.ratio_to(near) == 0.0
+    assert near.ratio_to(zero) == math.inf
 
 
 def test_tuples():

@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import threading
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +130,36 @@ def test_a_window_slides(address):
     clock.now += 3600
     # The refund left the window together with its charge, so it gives nothing twice.
     assert not ledger.allows("ann", EPS, times=3)
+
+
+def test_a_refund_is_dated_with_its_charge(address):
+    """Dated now, it would outlive the charge in a window, and 2/km would fit below 1/km."""
+    now = [1000.0]
+    ledger = wh.open_ledger(address, cap="1/km", window_s=100, clock=lambda: now[0])
+    release = ledger.charge([Charge("ann", wh.Epsilon.of("1/km"))], pending=True)
+    now[0] += 60
+    ledger.refund(release)
+    assert ledger.allows("ann", "1/km")
+    now[0] += 60  # the charge has left the window, and the refund with it
+    assert ledger.allows("ann", "1/km")
+    assert not ledger.allows("ann", "2/km")
+    assert ledger.statement("ann").spent_per_m == 0
+    ledger.charge([Charge("ann", wh.Epsilon.of("1/km"))])
+    with pytest.raises(BudgetExceeded):
+        ledger.charge([Charge("ann", wh.Epsilon.of("1/km"))])
+
+
+@pytest.mark.parametrize("times", [1.5, 0.5, 2.0, True, "2", float("nan"), -1])
+def test_times_are_whole_numbers(tmp_path, times):
+    """A fraction that is truncated is a charge that is too small."""
+    ledger = wh.open_ledger(tmp_path / "ledger.db", cap=EPS)
+    with pytest.raises(InvalidInput, match="whole number"):
+        Charge("ann", EPS, times)
+    with pytest.raises(InvalidInput, match="whole number"):
+        ledger.allows("ann", EPS, times=times)
+    with pytest.raises(InvalidInput, match="whole number"):
+        wh.PlanarLaplace(EPS).guarantee.repeated(times)
+    assert Charge("ann", EPS, np.int64(3)).times == 3
 
 
 def test_a_ledger_keeps_its_budget(address):
