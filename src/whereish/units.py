@@ -16,7 +16,16 @@ from typing import Any
 
 from whereish.errors import InvalidInput, UnitError
 
-__all__ = ["METRES_PER", "Epsilon", "Length", "at_least_one", "number", "per_unit", "whole", "whole_number"]
+__all__ = [
+    "METRES_PER",
+    "Epsilon",
+    "Length",
+    "at_least_one",
+    "number",
+    "per_unit",
+    "whole",
+    "whole_number",
+]
 
 METRES_PER = {
     "mm": 1e-3,
