@@ -33,6 +33,12 @@ def public(owner: Any) -> list[str]:
     return sorted(names)
 
 
+def members(owner: type) -> list[str]:
+    """Public names of a class, inherited ones from this package too."""
+    ours = [base for base in owner.__mro__ if base.__module__.startswith("whereish")]
+    return sorted({n for base in ours for n in vars(base) if not n.startswith("_")})
+
+
 def described() -> dict[str, Any]:
     """Every public name, the names of public modules and the members of public classes."""
     table: dict[str, Any] = {}
@@ -45,7 +51,7 @@ def described() -> dict[str, Any]:
         for path, thing in inner.items():
             table[path] = parameters(thing)
             if isinstance(thing, type):
-                for member in public(thing):
+                for member in members(thing):
                     bound = getattr(thing, member)
                     table[f"{path}.{member}"] = parameters(bound) if callable(bound) else None
     return table
