@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 
 import numpy as np
 import pyarrow as pa
@@ -202,3 +203,65 @@ def test_columns_without_rows():
     for make in MADE.values():
         assert compacted(make().slice(0, 0)).type == plain_type(make().type)
         assert len(compacted(make().slice(6))) == 0
+
+
+LEAVES = {
+    pa.int8(): lambda die: die.randrange(100),
+    pa.float64(): lambda die: die.random(),
+    pa.string(): lambda die: "ab\u00e9" * die.randrange(5),
+    pa.string_view(): lambda die: "view" * die.randrange(9),
+    pa.large_binary(): lambda die: die.randbytes(die.randrange(20)),
+    pa.binary(3): lambda die: die.randbytes(3),
+    pa.bool_(): lambda die: die.random() < 0.5,
+    CATEGORY: lambda die: die.choice("xyz"),
+    pa.null(): lambda die: None,
+}
+
+
+def random_type(die: random.Random, depth: int) -> pa.DataType:
+    if depth == 0 or die.random() < 0.3:
+        return die.choice(list(LEAVES))
+    inner = [random_type(die, depth - 1) for _ in range(2)]
+    return die.choice(
+        [
+            pa.list_(inner[0]),
+            pa.large_list(inner[0]),
+            pa.list_view(inner[0]),
+            pa.large_list_view(inner[0]),
+            pa.list_(inner[0], die.randrange(3)),
+            pa.struct([("a", inner[0]), ("b", inner[1])][: die.randrange(3)]),
+            pa.map_(pa.string(), inner[0]),
+        ]
+    )
+
+
+def random_value(die: random.Random, kind: pa.DataType):
+    if die.random() < 0.2:
+        return None
+    if kind in LEAVES:
+        return LEAVES[kind](die)
+    if pa.types.is_struct(kind):
+        return {one.name: random_value(die, one.type) for one in kind}
+    if pa.types.is_map(kind):
+        return [(f"k{i}", random_value(die, kind.item_type)) for i in range(die.randrange(3))]
+    size = kind.list_size if pa.types.is_fixed_size_list(kind) else die.randrange(3)
+    return [random_value(die, kind.value_type) for _ in range(size)]
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_random_nested_types_keep_their_values(seed):
+    die = random.Random(seed)
+    kind, rows = random_type(die, 3), die.randrange(1, 12)
+    array = pa.array([random_value(die, kind) for _ in range(rows)], kind)
+    if die.random() < 0.3:
+        codes = pa.array([die.randrange(2) for _ in range(rows)], pa.int8())
+        array = pa.UnionArray.from_sparse(codes, [array, pa.array(range(rows))])
+    if die.random() < 0.2:
+        array = encoded(sorted(die.sample(range(1, 3 * rows + 1), rows)), array)
+    for _ in range(die.randrange(3)):
+        start = die.randrange(len(array) + 1)
+        array = array.slice(start, die.randrange(len(array) - start + 1))
+    copy = compacted(array)
+    copy.validate(full=True)
+    assert copy.type == plain_type(array.type)
+    assert copy.to_pylist() == array.to_pylist()

@@ -312,6 +312,9 @@ def test_the_sqlite_ledger_is_closed_to_others(tmp_path):
         reader.close()
         assert set(modes) == {"ledger.db", "ledger.db-wal", "ledger.db-shm"}
         assert set(modes.values()) == {0o600}
+        (tmp_path / "link.db").symlink_to(tmp_path / "linked.db")
+        wh.open_ledger(tmp_path / "link.db", cap="1/m")
+        assert stat.S_IMODE((tmp_path / "linked.db").stat().st_mode) == 0o600
         path.chmod(0o664)
         assert wh.open_ledger(path).statement("ann").spent_per_m == 0.001
         assert stat.S_IMODE(path.stat().st_mode) == 0o660

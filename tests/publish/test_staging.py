@@ -27,8 +27,9 @@ from whereish.errors import (
     NotWritten,
 )
 from whereish.publish import staging as staging_module
+from whereish.publish.content import content_digest
 from whereish.publish.ledger import Charge, Ledger
-from whereish.publish.public_sets import H3Cells, Roads, ToSites, remap_digest
+from whereish.publish.public_sets import H3Cells, Roads, ToSites
 from whereish.publish.staging import Staging, abandon, finish, staging
 from whereish.publish.subjects import Tally
 
@@ -162,18 +163,45 @@ REMAPS = {
 }
 
 
+MECHANISMS = {
+    "decimals": (lambda: wh.GlobeLaplace("1/km"), lambda: wh.GlobeLaplace("1/km", decimals=3)),
+    "planes": (
+        lambda: wh.PlanarLaplace("1/km", plane=wh.Plane.around(2.3, 48.8, "40 km")),
+        lambda: wh.PlanarLaplace("1/km", plane=wh.Plane.around(2.4, 48.8, "40 km")),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MECHANISMS)
+def test_mechanisms_have_the_digest_of_their_content(what):
+    one, other = MECHANISMS[what]
+    used = one()
+    used.report([2.3, 48.8])
+    assert content_digest(one()) == content_digest(used)
+    assert content_digest(one()) != content_digest(other())
+
+
+def test_an_interrupted_job_does_not_resume_with_another_mechanism(case, monkeypatch):
+    """Of the same guarantee: the statement alone would not tell them apart."""
+    source, output, ledger = case
+    interrupted(case, monkeypatch, "named", staging_module, options={"decimals": 3})
+    with pytest.raises(InvalidInput, match="with other words"):
+        wh.sanitize(source, output, ledger=ledger, **PLAN)
+    options = {"decimals": 3}
+    assert wh.sanitize(source, output, ledger=ledger, options=options, **PLAN).resumed
+
+
 @pytest.mark.parametrize("what", REMAPS)
 def test_remaps_have_the_digest_of_their_content(what):
     one, other = REMAPS[what]
-    assert remap_digest(one()) == remap_digest(one())
-    assert remap_digest(one()) != remap_digest(other())
+    assert content_digest(one()) == content_digest(one())
+    assert content_digest(one()) != content_digest(other())
 
 
 def test_remaps_that_cannot_be_digested_differ_from_all():
     unknown = Shift(0.1)
     unknown.handle = (x for x in ())
-    assert remap_digest(unknown) != remap_digest(unknown)
-    assert remap_digest(None) is None
+    assert content_digest(unknown) != content_digest(unknown)
 
 
 def test_an_interrupted_job_does_not_resume_with_other_roads(case, monkeypatch):

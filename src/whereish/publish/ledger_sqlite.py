@@ -13,6 +13,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,21 +71,35 @@ class SqliteDatabase:
 
 
 def _close_to_others(path: Path) -> None:
-    """Make the file, for its owner alone; or take from all others what they may do with it."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        for ending in ("", "-wal", "-shm", "-journal"):
-            beside = path.with_name(path.name + ending)
-            # Another user's file is that user's to close; SQLite says if it cannot be used.
-            with contextlib.suppress(OSError):
-                mode = stat.S_IMODE(beside.stat().st_mode)
-                if mode & 0o007:
-                    beside.chmod(mode & ~0o007)
-    except OSError as error:
-        raise LedgerUnavailable(
-            f"the ledger {path.name} cannot be used ({error.strerror})"
-        ) from None
+    """Make the file, for its owner alone; or take from all others what they may do with it.
+
+    A new file gets its name when it is closed: closing a file drops every lock that this
+    process has on it, those of other connections too.
+    """
+    path = Path(os.path.realpath(path))
+    if not path.exists():
+        try:
+            descriptor, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            os.close(descriptor)
+            try:
+                os.link(fresh, path)
+            except FileExistsError:
+                pass  # another was faster
+            except OSError:  # a file system without hard links
+                path.touch(0o600)
+            finally:
+                Path(fresh).unlink()
+        except OSError as error:
+            raise LedgerUnavailable(
+                f"the ledger {path.name} cannot be made ({error.strerror})"
+            ) from None
+    for ending in ("", "-wal", "-shm", "-journal"):
+        beside = path.with_name(path.name + ending)
+        # Another user's file is that user's to close; SQLite says if it cannot be used.
+        with contextlib.suppress(OSError):
+            mode = stat.S_IMODE(beside.stat().st_mode)
+            if mode & 0o007:
+                beside.chmod(mode & ~0o007)
 
 
 class _Run:

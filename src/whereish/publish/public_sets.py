@@ -6,13 +6,9 @@ The public set must not be made from the data that it guards.
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from types import CodeType, FunctionType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -22,7 +18,7 @@ from whereish.space.points import FloatArray
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
 
-__all__ = ["H3Cells", "PlaceMap", "Roads", "ToSites", "as_place_map", "remap_digest"]
+__all__ = ["H3Cells", "PlaceMap", "Roads", "ToSites", "as_place_map"]
 
 PlaceMap: TypeAlias = Callable[[FloatArray], FloatArray]
 """From (n, 2) reports in degrees to (n, 2) public places in degrees."""
@@ -110,46 +106,6 @@ class Roads:
         lines = tree.geometries[tree.nearest(points)]
         feet = shapely.line_interpolate_point(lines, shapely.line_locate_point(lines, points))
         return np.asarray(shapely.get_coordinates(feet) / self._shrink)
-
-
-def remap_digest(remap: PlaceMap | None) -> str | None:
-    """What tells one remap from another: a digest of its content, not of its name.
-
-    A function counts with its code, its defaults and what it closes over, any other callable
-    with its pickled state; globals that a function reads are not seen.  What cannot be
-    pickled differs from everything, itself in another run included: its interrupted job is
-    finished with :func:`whereish.publish.staging.finish`.
-    """
-    if remap is None:
-        return None
-    try:
-        content = _content(remap)
-    except Exception:  # pickling runs code of anybody's
-        content = uuid.uuid4().bytes
-    name = f"{type(remap).__module__}.{type(remap).__qualname__}\0"
-    return hashlib.sha256(name.encode() + content).hexdigest()
-
-
-def _content(remap: PlaceMap) -> bytes:
-    if isinstance(remap, ToSites):
-        space = remap.sites.points.space.description
-        return f"{space}\0".encode() + remap.sites.coordinates.tobytes()
-    if isinstance(remap, Roads):
-        import shapely
-
-        lines = shapely.to_wkb(np.asarray(remap.lines, dtype=object).ravel())
-        return pickle.dumps((float(remap.latitude), lines.tolist()))
-    if isinstance(remap, FunctionType):
-        cells = [cell.cell_contents for cell in remap.__closure__ or ()]
-        state = (remap.__module__, remap.__qualname__, remap.__defaults__, remap.__kwdefaults__)
-        return pickle.dumps((_code(remap.__code__), state, cells))
-    return pickle.dumps(remap)
-
-
-def _code(code: CodeType) -> str:
-    """What a function does, without where its source stands."""
-    constants = [_code(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
-    return repr((code.co_code, code.co_names, constants))
 
 
 def as_place_map(remap: PlaceMap | Sites | None) -> PlaceMap | None:

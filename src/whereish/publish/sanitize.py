@@ -21,13 +21,13 @@ import pyarrow as pa
 
 from whereish.errors import InvalidInput, LedgerUnavailable, NotWritten
 from whereish.publish import formulas
+from whereish.publish.content import content_digest
 from whereish.publish.file_kinds import default_geometry, leaving_as, tables_in
 from whereish.publish.frames import opened_frame
 from whereish.publish.kernel import METADATA_KEY, BatchSanitizer
 from whereish.publish.ledger import PENDING, Ledger, charges_of
 from whereish.publish.locations import GeometryColumn
 from whereish.publish.plan import Plan, planned
-from whereish.publish.public_sets import remap_digest
 from whereish.publish.release import Exposure, Release
 from whereish.publish.staging import Counts, Manifest, Staging, staging
 from whereish.publish.subjects import Tally
@@ -126,7 +126,8 @@ def sanitize(
 
     Notes
     -----
-    The guarantee is per location: a person in k rows is protected at k times epsilon.
+    The guarantee is per location: a person in k rows of m secret locations is protected at
+    k m times epsilon.
     """
     if (ledger is None) != (subject is None):
         raise InvalidInput(
@@ -263,7 +264,7 @@ class FileJob:
             [kernel.columns, str(kernel.bbox), self.subject, self.layer, self.sha256],
             [self.keep_formulas],
             [kernel.keep, list(kernel.coarsen), kernel.level_column, repr(kernel.locations)],
-            remap_digest(kernel.remap),
+            [content_digest(kernel.mechanism), content_digest(kernel.remap)],
         ]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
