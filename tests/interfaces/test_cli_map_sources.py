@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
+
+from whereish.errors import WhereishError
+from whereish.interfaces.cli import cli
 
 REGION = ["--crs", "EPSG:2154", "--region", "1.5,48.2,1.9,48.5"]
 AT = "48.3137,1.70132"
@@ -79,3 +84,100 @@ def test_maps_from_every_source_are_audited_reported_and_plotted(source, tmp_pat
         done = run(*arguments)
         assert done.returncode == 0, (arguments[0], done.stderr)
     assert picture.stat().st_size > 0
+
+
+def refused(words: str, *arguments: object, seconds: float = 10.0) -> None:
+    """Inside this process; `main` prints the sentence of the same errors."""
+    began = time.process_time()
+    with pytest.raises((WhereishError, click.UsageError)) as error:
+        cli.main(list(map(str, arguments)), prog_name="whereish", standalone_mode=False)
+    said = error.value
+    assert words in (said.format_message() if isinstance(said, click.UsageError) else str(said))
+    # Imports and small files take a second or two; what was refused after work took a minute.
+    assert time.process_time() - began < seconds
+
+
+def with_option(arguments: list[object], name: str, value: object) -> list[object]:
+    changed = list(arguments)
+    changed[changed.index(name) + 1] = value
+    return changed
+
+
+def test_a_swapped_region_has_no_tract(tmp_path):
+    given = with_option(tracts(tmp_path), "--region", "48.2,1.5,48.5,1.9")
+    refused("no tract lies on the map", "build", "map", *given, "-o", tmp_path / "m.npz")
+    given = with_option(grid(tmp_path), "--region", "48.2,1.5,48.5,1.9")
+    refused("swapped", "build", "map", *given, "-o", tmp_path / "m.npz")
+    assert not (tmp_path / "m.npz").exists()
+
+
+def test_a_column_of_identifiers_builds_no_map(tmp_path):
+    given = with_option(tracts(tmp_path), "--column", "RADIO_ID")
+    refused("identifiers", "build", "map", *given, "-o", tmp_path / "m.npz")
+
+
+def test_a_map_of_too_many_cells_is_refused_at_once(tmp_path):
+    for source in (tracts, zones):
+        given = with_option(source(tmp_path), "--cell", "10 m")
+        refused("262,144 cells", "build", "map", *given, "-o", tmp_path / "m.npz")
+    path = tmp_path / "huge.asc"
+    path.write_text("ncols 9999\nnrows 9999\nxllcorner 0\nyllcorner 0\ncellsize 10\n1 2 3\n")
+    refused("262,144 cells", "build", "map", path, "-o", tmp_path / "m.npz")
+    refused("from 1 to 512", "build", "map", "philadelphia", "--cells", 2000, "-o", tmp_path / "m")
+
+
+def test_a_grid_of_degrees_builds_no_map(tmp_path):
+    path = tmp_path / "degrees.asc"
+    rows = "\n".join(["100 200 300"] * 3)
+    path.write_text(f"ncols 3\nnrows 3\nxllcorner 2.2\nyllcorner 48.8\ncellsize 0.01\n{rows}\n")
+    refused("seems to be in degrees", "build", "map", path, "-o", tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (["--per", "league"], "per must be"),
+        (["--smooth", "1"], "--smooth"),
+        (["--smooth", "1_0 km"], "--smooth"),
+        (["--formula", "1_0*d"], "linear"),
+        (["--low", "1_0"], "decimal number"),
+        (["--high", "nan"], "decimal number"),
+        (["--low", "3", "--high", "2"], "low must be at most high"),
+        (["-o", "nowhere/m.npz"], "does not exist"),
+    ],
+)
+def test_options_of_a_map_are_checked_before_work(changed, words, tmp_path):
+    refused(words, "build", "map", *grid(tmp_path), "-o", tmp_path / "m.npz", *changed)
+
+
+SITES = "x,y\n2.29,48.86\n2.35,48.85\n2.34,48.89\n"
+
+
+def test_sites_in_degrees_under_the_names_x_and_y_are_refused(tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text(SITES)
+    for command in (["build", "optimal", "-o", tmp_path / "m.npz"], ["compare"]):
+        refused("name them lon and lat", *command, "--sites", path, "--epsilon", "1/km")
+
+
+@pytest.mark.parametrize("entry", ["1_1", "nan", "inf", "٣", "0x10", "", "1,5"])
+def test_sites_and_priors_are_decimal_numbers(entry, tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text(f'x,y,prior\n0,0,1\n1000,0,"{entry}"\n', "utf-8")
+    refused(
+        "must have numbers",
+        *("build", "optimal", "--sites", path, "--epsilon", "1/km", "-o", tmp_path / "m.npz"),
+    )
+
+
+def test_what_cannot_be_written_is_refused_before_the_solve(tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text("x,y\n" + "".join(f"{100 * k},0\n" for k in range(2000)))
+    common = ["--sites", path, "--epsilon", "1/km"]
+    build = ["build", "optimal", *common]
+    refused("does not exist", *build, "-o", tmp_path / "nowhere" / "m.npz")
+    refused("is a folder", *build, "-o", tmp_path, "--overwrite")
+    refused("--gap", *build, "-o", tmp_path / "m.npz", "--gap", "1_0")
+    refused("--gap", *build, "-o", tmp_path / "m.npz", "--gap", "nan")
+    refused("must end in .png", "compare", *common, "--plot", tmp_path / "m.pdf")
+    refused("zone must be", "compare", *common, "--zone", "2000")

@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.channel import NUMERICS, Channel
-from whereish.mechanisms.finite import PlacesLike, as_prior, as_sites, ground_metric
+from whereish.mechanisms.finite import (
+    PlacesLike,
+    as_prior,
+    as_secrets,
+    as_sites,
+    check_entries,
+    ground_metric,
+)
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Finite
 from whereish.solvers.integer_rows import rounded_rows
@@ -27,14 +34,15 @@ def cloaking_channel(
     `zones` labels every site.  A zone's centre is the site of least expected distance to
     its sites, weighted by the prior.
     """
-    places = as_sites(sites)
+    places = as_secrets(sites)
     labels = np.asarray(zones)
     if labels.shape != (len(places),):
         raise InvalidInput(
             f"zones must label each of the {len(places)} sites; got shape {labels.shape}"
         )
     p = as_prior(prior, len(places))
-    _, zone = np.unique(labels, return_inverse=True)
+    names, zone = np.unique(labels, return_inverse=True)
+    check_entries(len(places), len(names))
     distances = ground_metric(places).matrix(places.coordinates)
     centres = []
     for label in range(int(zone.max()) + 1):
@@ -50,14 +58,15 @@ def cloaking_channel(
 
 def identity_channel(sites: PlacesLike) -> Channel:
     """Report the truth: no privacy at all."""
-    places = as_sites(sites)
+    places = as_secrets(sites)
     return cloaking_channel(places, np.arange(len(places)))
 
 
 def uniform_channel(sites: PlacesLike, reports: PlacesLike | None = None) -> Channel:
     """Report any site, whatever the secret: the metric that is zero everywhere."""
-    places = as_sites(sites)
+    places = as_secrets(sites)
     targets = places if reports is None else as_sites(reports)
+    check_entries(len(places), len(targets))
     matrix = np.full((len(places), len(targets)), 1.0 / len(targets))
     kept = Finite(np.zeros((len(places), len(places))))
     guarantee = Guarantee(kept, Basis.THEOREM, "reports do not depend on the secret", NUMERICS)

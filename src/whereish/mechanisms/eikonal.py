@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable, Remap
 from whereish.mechanisms.bilinear_rounding import corners, rounded
-from whereish.mechanisms.eikonal_build import EikonalOptions, Places, check_places
+from whereish.mechanisms.eikonal_build import EikonalOptions, Places, check_map, check_places
 from whereish.mechanisms.eikonal_query import EikonalQuery, Query
 from whereish.mechanisms.eikonal_sampler import LawSampler
 from whereish.mechanisms.map_metric import MapGeodesic
@@ -164,6 +164,7 @@ class EikonalMechanism(Composable):
 
         Always private, with no weights to solve for, at three to five times the squared error.
         """
+        check_map(privacy_map)
         built = exponential_law(
             privacy_map.plane_levels(), privacy_map.sides, neighbours=neighbours
         )

@@ -9,11 +9,20 @@ from typing import Literal
 from whereish.errors import InvalidInput
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.solvers.eikonal_law import BuiltLaw, law_on_cells
+from whereish.solvers.geodesics import LARGEST_MAP
 from whereish.solvers.places_law import law_on_places
 from whereish.solvers.stencil import stencil_factor
 from whereish.space.points import FloatArray
 
-__all__ = ["EikonalOptions", "Places", "check_places", "checked_neighbours", "levels_in_use"]
+__all__ = [
+    "EikonalOptions",
+    "Places",
+    "check_map",
+    "check_map_size",
+    "check_places",
+    "checked_neighbours",
+    "levels_in_use",
+]
 
 Places = Literal["cells", "continuous"]
 
@@ -45,8 +54,11 @@ class EikonalOptions:
         self, privacy_map: PrivacyMap, progress: Callable[[int, float], None] | None
     ) -> tuple[BuiltLaw, float]:
         """The certified law, and the stencil factor by which the map was divided."""
+        check_map(privacy_map)
         if privacy_map.one_dimensional and self.frame:
             raise InvalidInput("a map along a line takes no frame; leave frame out")
+        rows, columns = (count + 2 * (self.frame or 0) for count in privacy_map.shape)
+        check_map_size(rows, columns)
         levels, divided = levels_in_use(privacy_map, self.directions, self.divide_stencil)
         solver = law_on_cells if self.places == "cells" else law_on_places
         built = solver(
@@ -57,6 +69,26 @@ class EikonalOptions:
             progress=progress,
         )
         return built, divided
+
+
+def check_map(privacy_map: PrivacyMap) -> None:
+    """Refuse at once a map that is too large, or none of which is in its declared region."""
+    check_map_size(*privacy_map.shape)
+    if not privacy_map.plane.in_region(privacy_map.raster.centres()).any():
+        raise InvalidInput(
+            "at least one cell of a privacy map must lie in the declared region of its plane; none"
+            " does: are longitude and latitude of the region swapped, or is the origin in another"
+            " coordinate system?"
+        )
+
+
+def check_map_size(rows: int, columns: int) -> None:
+    """Refuse a map with more cells than a mechanism can be built for."""
+    if rows * columns > LARGEST_MAP:
+        raise InvalidInput(
+            f"a privacy map must have at most {LARGEST_MAP:,} cells (512 x 512); got"
+            f" {rows} x {columns}: make the cells larger, or the region smaller"
+        )
 
 
 def check_places(places: object) -> None:

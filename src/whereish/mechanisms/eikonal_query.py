@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.eikonal_build import checked_neighbours, levels_in_use
+from whereish.mechanisms.eikonal_build import check_map, checked_neighbours, levels_in_use
 from whereish.mechanisms.map_metric import MapGeodesic
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric
@@ -91,6 +91,7 @@ class EikonalQuery:
             them from the centres of the cells.  It is public, like the map.
         """
         checked_neighbours(neighbours)
+        check_map(privacy_map)
         answers, answer_of = np.unique(_answers(privacy_map, query), return_inverse=True)
         shape, sides = privacy_map.shape, privacy_map.sides
         levels, divided = levels_in_use(privacy_map, neighbours, divide_stencil)

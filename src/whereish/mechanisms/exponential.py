@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.finite import PlacesLike, as_sites, sites_metric
+from whereish.mechanisms.finite import PlacesLike, kept_on
 from whereish.privacy.metric import Metric
 from whereish.units import Epsilon
 
@@ -22,8 +22,7 @@ def exponential_channel(
     sites: PlacesLike, epsilon: Epsilon | str | None, *, metric: Metric | ArrayLike | None = None
 ) -> Channel:
     """The exponential mechanism on `sites`, which keeps eps * d."""
-    places = as_sites(sites)
-    kept = sites_metric(places, epsilon, metric)
+    places, kept = kept_on(sites, epsilon, metric)
     numerators = np.exp(-kept.distances / 2)
     matrix = numerators / numerators.sum(axis=1, keepdims=True)
     return Channel.certified(

@@ -16,10 +16,10 @@ from whereish.privacy.metric import (
     GreatCircle,
     Metric,
 )
-from whereish.privacy.on_sites import site_distances
+from whereish.privacy.on_sites import indexed, site_distances
 from whereish.space.line import Line
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Points
+from whereish.space.points import FloatArray, Points, plain_numbers
 from whereish.space.raster import Raster
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
@@ -30,9 +30,14 @@ __all__ = [
     "PlacesLike",
     "SitesMetric",
     "as_prior",
+    "as_secrets",
     "as_sites",
+    "check_entries",
     "ground_metric",
+    "kept_on",
     "loss_matrix",
+    "refuse_degrees",
+    "seem_degrees",
     "sites_metric",
 ]
 
@@ -41,6 +46,8 @@ Loss: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray] | ArrayLi
 """'euclidean', 'squared', a function of two coordinate arrays, or an (n, reports) matrix."""
 
 _PRIOR_TOLERANCE = 1e-6
+_MOST_ENTRIES = 2**28
+"""Of a channel: 2 GiB of weights, and 4e12 triples to check for 16,384 sites."""
 
 
 def as_sites(places: PlacesLike) -> Sites:
@@ -51,17 +58,63 @@ def as_sites(places: PlacesLike) -> Sites:
         return places.sites()
     if isinstance(places, Points):
         return Sites(places)
-    array = np.asarray(places, dtype=np.float64)
+    array = plain_numbers(places, "sites")
     if array.size == 0:
         raise InvalidInput("there must be at least one site; got none")
     return Sites(Points(array, Line() if array.ndim == 2 and array.shape[1] == 1 else Plane()))
+
+
+def as_secrets(places: PlacesLike) -> Sites:
+    """Sites that may be secrets: not too many for a channel, all in their plane's region.
+
+    Checked before any work; a mechanism would refuse them after it.
+    """
+    if isinstance(places, Raster):
+        check_entries(len(places), 1)  # before its centres are made
+    sites = as_sites(places)
+    check_entries(len(sites), 1)
+    if isinstance(sites.points.space, Plane):
+        sites.points.space.check_region(sites.coordinates)
+    return sites
+
+
+def check_entries(secrets: int, reports: int) -> None:
+    """Refuse a channel that neither memory nor patience would hold."""
+    if secrets * reports > _MOST_ENTRIES:
+        raise InvalidInput(
+            f"a channel must have at most {_MOST_ENTRIES:,} entries; {secrets:,} secrets by"
+            f" {reports:,} reports are more: take fewer places, or a mechanism that needs no"
+            " matrix (PlanarLaplace, EikonalMechanism)"
+        )
+
+
+def seem_degrees(coordinates: ArrayLike, nats: float) -> bool:
+    """Whether numbers that should be metres are rather degrees.
+
+    They are if all are within 360 and the promise holds all places together within half a
+    nat of each other (odds change by at most 1.65): nobody asks that reports tell no two
+    places apart, but longitudes and latitudes read as metres look so.
+    """
+    numbers = np.asarray(coordinates, float)
+    return bool(np.abs(numbers).max(initial=0.0) <= 360.0 and 0.0 < nats < 0.5)
+
+
+def refuse_degrees(places: PlacesLike, sites: Sites, nats: float) -> None:
+    """Refuse a plain array of longitudes and latitudes where metres are due."""
+    declared = isinstance(places, Sites | Points | Raster)
+    if not declared and sites.coordinates.shape[1] == 2 and seem_degrees(sites.coordinates, nats):
+        raise InvalidInput(
+            "a plain array of places must be in metres, and these seem to be degrees (all sites"
+            f" together would be within {nats:.2g} nats of each other): give Points(places,"
+            " Sphere()) for degrees, or Points(places, Plane.metres()) if they are metres"
+        )
 
 
 def as_prior(prior: ArrayLike | None, count: int) -> FloatArray:
     """Probabilities of `count` places; None means uniform."""
     if prior is None:
         return np.full(count, 1.0 / count)
-    p = np.asarray(prior, dtype=np.float64)
+    p = plain_numbers(prior, "prior")
     if p.shape != (count,):
         raise InvalidInput(f"prior must have one entry per site, {count}; got shape {p.shape}")
     if not np.isfinite(p).all() or (p < 0).any():
@@ -90,7 +143,7 @@ def loss_matrix(loss: Loss, secrets: Sites, reports: Sites) -> FloatArray:
         distances = ground_metric(secrets).matrix(x, z)
         return distances if loss == "euclidean" else distances**2
     values = loss(x[:, None], z[None]) if callable(loss) else loss
-    matrix = np.asarray(values, dtype=np.float64)
+    matrix = plain_numbers(values, "loss")
     if matrix.shape != (len(secrets), len(reports)):
         raise InvalidInput(
             f"loss must be a matrix of {len(secrets)} secrets by {len(reports)} reports; got"
@@ -125,7 +178,7 @@ def sites_metric(
     if metric is None or isinstance(metric, Metric):
         base = ground_metric(sites) if metric is None else metric
     else:
-        base = Finite(np.asarray(metric, dtype=np.float64))
+        base = Finite(plain_numbers(metric, "metric"))
     if epsilon is not None:
         base = base * Epsilon.of(epsilon)
     if isinstance(sites.points.space, Plane):
@@ -133,3 +186,19 @@ def sites_metric(
     distances, error = site_distances(base, len(sites), sites.coordinates)
     # Rounding may break symmetry by an ulp; the smaller promise implies the larger.
     return SitesMetric(base, np.minimum(distances, distances.T), error)
+
+
+def kept_on(
+    places: PlacesLike, epsilon: Epsilon | str | None, metric: Metric | ArrayLike | None
+) -> tuple[Sites, SitesMetric]:
+    """The secrets and the metric to keep on them, checked before any work is done."""
+    sites = as_secrets(places)
+    check_entries(len(sites), len(sites))
+    kept = sites_metric(sites, epsilon, metric)
+    if not indexed(kept.metric):
+        refuse_degrees(places, sites, _widest(kept.distances))
+    return sites, kept
+
+
+def _widest(distances: FloatArray) -> float:
+    return float(distances[np.isfinite(distances)].max(initial=0.0))

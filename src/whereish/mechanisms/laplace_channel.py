@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.finite import PlacesLike, as_sites, sites_metric
+from whereish.mechanisms.finite import (
+    PlacesLike,
+    as_secrets,
+    as_sites,
+    check_entries,
+    refuse_degrees,
+    sites_metric,
+)
 from whereish.privacy.metric import Scaled
 from whereish.solvers.cell_mass import Survival, grid_masses
 from whereish.solvers.voronoi import voronoi_masses
@@ -40,8 +47,9 @@ def laplace_channel(
     triples are checked, so the cost grows with secrets² x cells: a second for 1,000
     cells, minutes for 5,000.
     """
-    reports = as_sites(cells)
-    places = reports if secrets is None else as_sites(secrets)
+    reports = as_secrets(cells) if secrets is None else as_sites(cells)
+    places = reports if secrets is None else as_secrets(secrets)
+    check_entries(len(places), len(reports))
     if not isinstance(reports.points.space, Plane):
         raise InvalidInput(
             "laplace_channel needs a Raster, or sites on a plane in metres; got sites on a"
@@ -50,6 +58,7 @@ def laplace_channel(
     if places.points.space != reports.points.space:
         raise InvalidInput("secrets must be places of the same plane as the cells")
     kept = sites_metric(places, epsilon, None)
+    refuse_degrees(cells if secrets is None else secrets, places, float(kept.distances.max()))
     level = kept.metric.factor if isinstance(kept.metric, Scaled) else 1.0
     if not isinstance(cells, Raster):
         kind = "Voronoi cells"

@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.finite import Loss, PlacesLike, as_prior, as_sites, loss_matrix
+from whereish.mechanisms.finite import (
+    Loss,
+    PlacesLike,
+    as_prior,
+    as_secrets,
+    check_entries,
+    loss_matrix,
+    refuse_degrees,
+)
 from whereish.solvers.opt_priv_lp import solve_opt_priv
 from whereish.units import Length
 
@@ -37,13 +45,17 @@ def opt_priv_channel(
     adversary
         The distance d_A by which the adversary's guesses are judged.
     """
-    places = as_sites(sites)
+    places = as_secrets(sites)
+    check_entries(len(places), len(places))
     p = as_prior(prior, len(places))
     bound = most_loss if isinstance(most_loss, int | float) else Length.of(most_loss).m
     quality = loss_matrix(loss, places, places)
     least = float((p * quality.min(axis=1)).sum())
     if not bound >= least:
         raise InvalidInput(f"most_loss must be at least {least:g}; got {bound:g}")
+    if loss == "euclidean" and bound > 0:
+        # A bound beyond the largest loss bounds nothing: degrees were taken for metres.
+        refuse_degrees(sites, places, float(quality.max() / bound))
     matrix = solve_opt_priv(
         p, quality, np.ascontiguousarray(loss_matrix(adversary, places, places).T), float(bound)
     )

@@ -9,6 +9,7 @@ returned.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,9 +22,8 @@ from whereish.mechanisms.finite import (
     PlacesLike,
     SitesMetric,
     as_prior,
-    as_sites,
+    kept_on,
     loss_matrix,
-    sites_metric,
 )
 from whereish.privacy.metric import Metric
 from whereish.solvers.lp_result import LpResult, ProgressCallback, relative_gap
@@ -100,12 +100,16 @@ def optimal_channel(
     progress
         Called with the bounds as they improve.
     """
-    places = as_sites(sites)
-    kept = sites_metric(places, epsilon, metric)
-    losses = loss_matrix(loss, places, places)
-    p = as_prior(prior, len(places))
     if not gap > 0:
         raise InvalidInput(f"gap must be a number > 0; got {gap}")
+    if not 1 <= dilation < math.inf:
+        raise InvalidInput(f"dilation must be a finite number >= 1; got {dilation}")
+    if time_limit is not None and not time_limit >= 0:
+        raise InvalidInput(f"time_limit must be a number of seconds >= 0; got {time_limit}")
+    dilation = float(dilation)
+    places, kept = kept_on(sites, epsilon, metric)
+    p = as_prior(prior, len(places))
+    losses = loss_matrix(loss, places, places)
     kept = replace(kept, distances=_with_coinciding(kept.distances))
     distances = _solvable(kept.distances, dilation)
     result = solve_optimal(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.finite import PlacesLike, as_sites, sites_metric
+from whereish.mechanisms.finite import PlacesLike, kept_on
 from whereish.privacy.metric import Metric
 from whereish.solvers.repair import tight_matrix
 from whereish.units import Epsilon
@@ -25,8 +25,7 @@ def tight_channel(
     sites: PlacesLike, epsilon: Epsilon | str | None, *, metric: Metric | ArrayLike | None = None
 ) -> Channel:
     """The tight-constraints mechanism on `sites`, which keeps eps * d."""
-    places = as_sites(sites)
-    kept = sites_metric(places, epsilon, metric)
+    places, kept = kept_on(sites, epsilon, metric)
     matrix = tight_matrix(np.exp(-kept.distances))
     if matrix is None:
         raise InvalidInput(

@@ -27,7 +27,11 @@ from whereish.space.points import FloatArray, Points, Space, checked_coordinates
 from whereish.space.raster import Raster
 from whereish.units import LARGEST_EPSILON, SMALLEST_EPSILON, Length, per_unit
 
-__all__ = ["PrivacyMap", "checked_levels"]
+__all__ = ["LARGEST_DENSITY", "PrivacyMap", "checked_levels"]
+
+LARGEST_DENSITY = 1e8
+"""39 people on each square metre, if they were counted per square mile: nothing is denser in any
+unit of area that people use, but marks of missing data (1e20, 3.4e38) and identifiers are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,16 +111,15 @@ class PrivacyMap:
                 "a density must be finite and >= 0 in every cell; fill holes and repair negative"
                 " cells first"
             )
-        asked = slope * people + offset
-        absurd = int((asked > LARGEST_EPSILON * metres).sum())
+        absurd = int((people > LARGEST_DENSITY).sum())
         if absurd:
             # Clipping would make the loosest level of what is no density at all.
             raise InvalidInput(
-                f"{absurd} of {people.size} densities ask for a level above {LARGEST_EPSILON:g} per"
-                " metre, which no crowd explains: are they the marks of cells without data? Fill"
-                " those, or repair the formula"
+                f"a density must be at most {LARGEST_DENSITY:g}, more people than stand in any"
+                f" square mile; {absurd} of {people.size} are above: are they identifiers, or marks"
+                " of cells without data? Fill those first, or count in thousands"
             )
-        levels = np.clip(asked, low, high)
+        levels = np.clip(slope * people + offset, low, high)
         return cls(levels / metres, cell, origin, Plane() if plane is None else plane)
 
     @property

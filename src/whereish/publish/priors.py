@@ -12,6 +12,7 @@ noise.  Use public or consented data, or noisy counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,12 +66,7 @@ class Visits:
         space = grid.plane if isinstance(grid, Raster) else grid.points.space
         coordinates = checked_coordinates(locations, space)
         _, user = np.unique(np.asarray(users), return_inverse=True)
-        try:
-            hour = np.asarray(times).astype("datetime64[h]").astype(np.int64)
-        except (TypeError, ValueError):
-            raise InvalidInput(
-                "times must be dates with times of day; got something else"
-            ) from None
+        hour = _hours(times)
         if not len(coordinates) == user.size == hour.size:
             raise InvalidInput(
                 "locations, users and times must be equally many; got"
@@ -134,6 +130,25 @@ class Visits:
 
     def _where(self, kept: NDArray[np.bool_]) -> Visits:
         return Visits(self.places, self.place[kept], self.user[kept], self.hour[kept], self.outside)
+
+
+def _hours(times: ArrayLike) -> NDArray[np.int64]:
+    """Whole hours since the epoch; bare numbers are refused, since their unit would be a guess."""
+    given = np.asarray(times)
+    try:
+        if given.dtype.kind not in "MUO" or any(
+            isinstance(time, Real) for time in (given.flat if given.dtype.kind == "O" else ())
+        ):
+            raise TypeError
+        moments = given.astype("datetime64[h]")
+    except (TypeError, ValueError):
+        raise InvalidInput("times must be dates with times of day; got something else") from None
+    missing = int(np.isnat(moments).sum())
+    if missing:
+        raise InvalidInput(
+            f"every visit must have a time; {missing} of {moments.size} have none: drop those first"
+        )
+    return moments.astype(np.int64)
 
 
 def _assigned(

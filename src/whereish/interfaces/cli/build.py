@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from whereish.errors import InvalidInput
 from whereish.interfaces.cli.build_map import build_map
-from whereish.interfaces.cli.parameters import EPSILON, describe
+from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, describe
+from whereish.interfaces.cli.saved import check_output
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -43,16 +43,20 @@ command.add_command(build_map)
     "--loss", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True
 )
 @click.option(
-    "--gap", type=float, default=1e-4, show_default=True, help="Certified relative gap to stop at."
+    "--gap",
+    type=POSITIVE,
+    default=1e-4,
+    show_default=True,
+    help="Certified relative gap to stop at.",
 )
 @click.option(
     "--dilation",
-    type=float,
+    type=POSITIVE,
     default=1.0,
     show_default=True,
     help="Above 1: the spanner approximation with this factor.",
 )
-@click.option("--time-limit", type=float, help="Seconds; the best channel by then is saved.")
+@click.option("--time-limit", type=POSITIVE, help="Seconds; the best channel by then is saved.")
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 def optimal(
     source: Path,
@@ -68,9 +72,8 @@ def optimal(
     from whereish.interfaces.cli.site_files import read_sites
     from whereish.mechanisms.optimal import optimal_channel
 
-    if output.exists() and not overwrite:
-        raise InvalidInput(f"the output {output.name} exists; add --overwrite to replace it")
-    sites, prior = read_sites(source)
+    check_output(output, overwrite=overwrite)
+    sites, prior = read_sites(source, epsilon)
     with live_bounds() as show:
         channel = optimal_channel(
             sites,

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.errors import InvalidInput
-from whereish.interfaces.cli.parameters import BBOX, EPSILON
-from whereish.units import Epsilon
+from whereish.interfaces.cli.parameters import BBOX, EPSILON, NUMBER, WholeType
+from whereish.interfaces.cli.saved import check_output
+from whereish.units import NUMBER as NUMBER_TEXT
+from whereish.units import Epsilon, Length, number, per_unit
 
 if TYPE_CHECKING:
     from whereish.privacy.privacy_map import PrivacyMap
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["build_map", "linear_formula"]
 
-_NUMBER = r"[+-]?\s*(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = NUMBER_TEXT.replace("[+-]?", r"[+-]?\s*", 1)
 _LINEAR = re.compile(rf"\s*({_NUMBER})\s*\*\s*d\s*({_NUMBER})?\s*")
 
 
@@ -37,7 +39,7 @@ def linear_formula(text: str) -> tuple[float, float]:
         raise InvalidInput(
             f"a formula must be linear in the density d, such as '1e-4*d+0.4'; got {text!r}"
         )
-    slope, offset = (float((part or "0").replace(" ", "")) for part in match.groups())
+    slope, offset = (number("".join((part or "0").split())) for part in match.groups())
     return slope, offset
 
 
@@ -48,14 +50,20 @@ def linear_formula(text: str) -> tuple[float, float]:
     "--formula", default="1e-4*d+0.4", show_default=True, help="Level from the density d, linear."
 )
 @click.option("--per", default="km", show_default=True, help="Length unit of the formula's level.")
-@click.option("--low", type=float, help="Least level, in the formula's unit.")
-@click.option("--high", type=float, default=2.0, show_default=True, help="Largest level.")
+@click.option("--low", type=NUMBER, help="Least level, in the formula's unit.")
+@click.option("--high", type=NUMBER, default=2.0, show_default=True, help="Largest level.")
 @click.option("--column", help="Tracts: the column of densities.")
 @click.option("--default", "default", type=EPSILON, help="Zones: the level outside all of them.")
 @click.option("--crs", help="Coordinate system of the map in metres, as EPSG:2154.")
 @click.option("--region", type=BBOX, help="Declared region in degrees; needed with --crs.")
 @click.option("--cell", help="Tracts and zones: side of a cell, as '500 m'.")
-@click.option("--cells", type=int, default=200, show_default=True, help="philadelphia: its side.")
+@click.option(
+    "--cells",
+    type=WholeType(1, 512),
+    default=200,
+    show_default=True,
+    help="philadelphia: its side.",
+)
 @click.option("--smooth", help="Blur the map by so much first, as '1 km'.")
 @click.option(
     "--places",
@@ -91,9 +99,10 @@ def build_map(
     from whereish.mechanisms.eikonal import EikonalMechanism
     from whereish.privacy.privacy_map import PrivacyMap
 
-    if output.exists() and not overwrite:
-        raise InvalidInput(f"the output {output.name} exists; add --overwrite to replace it")
+    check_output(output, overwrite=overwrite)
     slope, offset = linear_formula(formula)
+    per_unit(per)
+    blur = None if smooth is None else Length.positive(smooth, name="--smooth")
     plane = _plane(crs, region)
     suffix = Path(source).suffix.lower()
     if suffix in (".geojson", ".json"):
@@ -111,8 +120,10 @@ def build_map(
             origin=raster.origin,
             plane=raster.plane,
         )
-    if smooth:
-        privacy_map = privacy_map.smoothed(smooth)
+    if blur is not None:
+        privacy_map = privacy_map.smoothed(blur)
+    if plane.crs is None and suffix in (".asc", ".tif", ".tiff"):
+        _refuse_degrees(privacy_map)
     mechanism = EikonalMechanism.build(
         privacy_map,
         places="continuous" if places == "continuous" else "cells",
@@ -130,8 +141,23 @@ def build_map(
     click.echo(f"guarantee: {mechanism.guarantee}", err=True)
 
 
-def _show(number: int, factor: float) -> None:
-    click.echo(f"round {number}: factor {factor:.6f}", err=True)
+def _show(count: int, factor: float) -> None:
+    click.echo(f"round {count}: factor {factor:.6f}", err=True)
+
+
+def _refuse_degrees(privacy_map: PrivacyMap) -> None:
+    """A grid file that says no coordinate system may be in degrees, and is then no map."""
+    from whereish.mechanisms.finite import seem_degrees
+
+    box = privacy_map.raster.box
+    corners = [[box.x_low, box.y_low], [box.x_high, box.y_high]]
+    nats = float(privacy_map.values.max()) * (box.width + box.height)
+    if seem_degrees(corners, nats):
+        raise InvalidInput(
+            "this grid seems to be in degrees, but the cells of a map must be in metres: warp it to"
+            " a projected coordinate system and name that with --crs and --region (a map of so"
+            " small a place in metres can be built in Python, with PrivacyMap)"
+        )
 
 
 def _plane(crs: str | None, region: Box | None) -> Plane:
@@ -143,6 +169,7 @@ def _plane(crs: str | None, region: Box | None) -> Plane:
 
 
 def _raster(plane: Plane, region: Box | None, cell: str | None) -> Raster:
+    from whereish.mechanisms.eikonal_build import check_map_size
     from whereish.space.box import Box
     from whereish.space.raster import Raster
 
@@ -153,7 +180,9 @@ def _raster(plane: Plane, region: Box | None, cell: str | None) -> Raster:
         [region.y_low, region.y_high, region.y_low, region.y_high],
     ).coordinates
     (x_low, y_low), (x_high, y_high) = corners.min(axis=0), corners.max(axis=0)
-    return Raster.over(Box(x_low, y_low, x_high, y_high), cell, plane)
+    raster = Raster.over(Box(x_low, y_low, x_high, y_high), cell, plane)
+    check_map_size(*raster.shape)
+    return raster
 
 
 def _zones(
@@ -180,6 +209,7 @@ def _density(
 
     from whereish.examples.philadelphia import philadelphia_density
     from whereish.privacy.map_sources import read_grid, tract_values
+    from whereish.solvers.geodesics import LARGEST_MAP
     from whereish.space.raster import Raster
 
     if source == "philadelphia":
@@ -190,6 +220,6 @@ def _density(
             raise InvalidInput("tracts need a file that exists and --column, its densities")
         raster = _raster(plane, region, cell)
         return tract_values(path, raster, column=column), raster
-    grid = read_grid(path)
+    grid = read_grid(path, most_cells=LARGEST_MAP)
     rows, columns = grid.values.shape
     return np.asarray(grid.values), Raster(rows, columns, grid.cell, grid.origin, plane)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from whereish.errors import InvalidInput, MissingExtra, NotPrivate
-from whereish.interfaces.cli.parameters import EPSILON
+from whereish.errors import InvalidInput, NotPrivate
+from whereish.interfaces.cli.parameters import EPSILON, POSITIVE
+from whereish.interfaces.cli.saved import check_output, require_matplotlib
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Line:
     help="CSV of the places: lon, lat (degrees) or x, y (metres); a column prior if known.",
 )
 @click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as '1.07/km'.")
-@click.option("--gap", type=float, default=1e-3, show_default=True, help="For the optimum.")
+@click.option("--gap", type=POSITIVE, default=1e-3, show_default=True, help="For the optimum.")
 @click.option("--zone", help="Side of the square zones for cloaking, as '2 km'; x, y sites only.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Also draw the figures, as .png.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -62,7 +63,11 @@ def command(
     from whereish.audit.utility import quality_loss
     from whereish.interfaces.cli.site_files import read_sites
 
-    sites, prior = read_sites(source)
+    if plot is not None:
+        check_output(plot, overwrite=True, suffix=".png")
+        require_matplotlib()
+    sites, prior = read_sites(source, epsilon)
+    cloaking = None if zone is None else _cloaking(sites, prior, zone)
     lines = [
         Line(
             name,
@@ -71,7 +76,7 @@ def command(
             adversary_error(channel, prior),
             identification(channel, prior).after,
         )
-        for name, private, channel in _mechanisms(sites, prior, epsilon, gap, zone)
+        for name, private, channel in _mechanisms(sites, prior, epsilon, gap, cloaking)
     ]
     if as_json:
         click.echo(json.dumps([asdict(line) for line in lines], indent=2))
@@ -82,7 +87,11 @@ def command(
 
 
 def _mechanisms(
-    sites: Sites, prior: FloatArray | None, epsilon: Epsilon, gap: float, zone: str | None
+    sites: Sites,
+    prior: FloatArray | None,
+    epsilon: Epsilon,
+    gap: float,
+    cloaking: Channel | None,
 ) -> list[tuple[str, bool, Channel]]:
     from whereish.mechanisms.cloaking import identity_channel, uniform_channel
     from whereish.mechanisms.exponential import exponential_channel
@@ -104,7 +113,7 @@ def _mechanisms(
                 (f"{name}, remapped", True, channel >> BayesianRemap(prior)),
             )
         ),
-        *([] if zone is None else [("cloaking", False, _cloaking(sites, prior, zone))]),
+        *([] if cloaking is None else [("cloaking", False, cloaking)]),
         ("OptPriv at the optimum's loss", False, game),
         ("uniform", True, uniform_channel(sites)),
         ("identity", False, identity_channel(sites)),
@@ -155,10 +164,7 @@ def _print_table(lines: list[Line]) -> None:
 
 
 def _draw(lines: list[Line], path: Path) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()

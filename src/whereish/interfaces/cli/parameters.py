@@ -11,7 +11,7 @@ import click
 from whereish.errors import WhereishError
 from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.metric import Scaled
-from whereish.units import Epsilon, Length
+from whereish.units import Epsilon, Length, number, whole_number
 
 if TYPE_CHECKING:
     from whereish.space.box import Box
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType
 
-__all__ = ["BBOX", "EPSILON", "PLACES", "SafeParamType", "describe"]
+__all__ = [
+    "BBOX",
+    "EPSILON",
+    "NUMBER",
+    "PLACES",
+    "POSITIVE",
+    "SafeParamType",
+    "WholeType",
+    "describe",
+]
 
 
 class SafeParamType(_ParamType):
@@ -45,6 +54,44 @@ class EpsilonType(SafeParamType):
             self.fail(str(said), param, ctx)
 
 
+class NumberType(SafeParamType):
+    """A decimal number; what Python's float() takes besides ("1_1", "nan", "inf") is refused."""
+
+    name = "number"
+
+    def __init__(self, above: float = -math.inf) -> None:
+        self.above = above
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> float:
+        """Read "1e-4"."""
+        try:
+            found = number(value) if isinstance(value, str) else float(value)
+        except ValueError:
+            self.fail("must be a decimal number, such as 0.001", param, ctx)
+        if not found > self.above:
+            self.fail(f"must be a number greater than {self.above:g}", param, ctx)
+        return found
+
+
+class WholeType(SafeParamType):
+    """A whole number between bounds."""
+
+    name = "integer"
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> int:
+        """Read "200"."""
+        try:
+            found = whole_number(value) if isinstance(value, str) else int(value)
+        except ValueError:
+            found = self.least - 1
+        if not self.least <= found <= self.most:
+            self.fail(f"must be a whole number from {self.least} to {self.most}", param, ctx)
+        return found
+
+
 class PlacesType(SafeParamType):
     """Places as LAT,LON; "-" reads one per line from standard input."""
 
@@ -62,7 +109,7 @@ class PlacesType(SafeParamType):
 
     def _place(self, text: str, param: click.Parameter | None, ctx: Any) -> list[float]:
         try:
-            lat, lon = (float(part) for part in text.split(","))
+            lat, lon = (number(part.strip()) for part in text.split(","))
         except ValueError:
             self.fail("must be two numbers, LAT,LON, in degrees (got something else)", param, ctx)
         if not (math.isfinite(lat) and math.isfinite(lon) and abs(lat) <= 90 and abs(lon) <= 360):
@@ -86,7 +133,7 @@ class BoxType(SafeParamType):
         if isinstance(value, Box):
             return value
         try:
-            west, south, east, north = (float(part) for part in value.split(","))
+            west, south, east, north = (number(part.strip()) for part in value.split(","))
             return Box(west, south, east, north)
         except WhereishError:
             self.fail("must have west < east and south < north, in degrees", param, ctx)
@@ -95,6 +142,7 @@ class BoxType(SafeParamType):
 
 
 EPSILON, PLACES, BBOX = EpsilonType(), PlacesType(), BoxType()
+NUMBER, POSITIVE = NumberType(), NumberType(0.0)
 
 
 def describe(guarantee: Guarantee) -> str:

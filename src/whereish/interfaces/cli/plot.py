@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whereish.errors import InvalidInput, MissingExtra
+from whereish.interfaces.cli.saved import check_output, require_matplotlib
 
 if TYPE_CHECKING:
     from whereish.mechanisms.eikonal import EikonalMechanism
@@ -25,8 +26,8 @@ def command(file: Path, output: Path) -> None:
     """
     from whereish.mechanisms.eikonal import EikonalMechanism
 
-    if output.suffix.lower() != ".png":
-        raise InvalidInput(f"the picture must end in .png; got {output.name}")
+    check_output(output, overwrite=True, suffix=".png")
+    require_matplotlib()
     draw(EikonalMechanism.load(file), output)
     click.echo(f"wrote {output.name}")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whereish.errors import InvalidInput
+from whereish.units import Epsilon, number
 
 if TYPE_CHECKING:
     from whereish.space.points import FloatArray
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["read_sites"]
 
 
-def read_sites(path: Path) -> tuple[Sites, FloatArray | None]:
+def read_sites(path: Path, epsilon: Epsilon) -> tuple[Sites, FloatArray | None]:
     """Sites from the columns lon, lat (degrees) or x, y (metres); prior from `prior`, if any.
 
-    A prior of counts or weights is divided by its sum.
+    A prior of counts or weights is divided by its sum.  Columns x and y that seem to hold
+    degrees, since `epsilon` would hide all sites from each other, are refused.
     """
     import numpy as np
 
+    from whereish.mechanisms.finite import seem_degrees
     from whereish.space.plane import Plane
     from whereish.space.points import Points
     from whereish.space.sites import Sites
@@ -42,7 +45,7 @@ def read_sites(path: Path) -> tuple[Sites, FloatArray | None]:
     columns = ["lon", "lat"] if degrees else ["x", "y"]
     wanted = [*columns, "prior"] if "prior" in names else columns
     try:
-        table = np.array([[float(row[name]) for name in wanted] for row in rows])
+        table = np.array([[number(row[name]) for name in wanted] for row in rows])
     except (TypeError, ValueError):
         raise InvalidInput(
             f"the sites {path.name} must have numbers in {', '.join(wanted)}"
@@ -50,9 +53,13 @@ def read_sites(path: Path) -> tuple[Sites, FloatArray | None]:
     if not rows:
         raise InvalidInput(f"the sites {path.name} have no rows")
     sites = Sites(Points(table[:, :2], Sphere() if degrees else Plane()))
-    if "prior" not in names:
-        return sites, None
-    weights = table[:, 2]
+    weights = table[:, 2] if "prior" in names else np.ones(len(table))
     if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
         raise InvalidInput(f"the prior in {path.name} must be >= 0 and not all zero")
-    return sites, weights / weights.sum()
+    nats = epsilon.per_m * float(np.ptp(table[:, :2], axis=0).sum())
+    if not degrees and seem_degrees(table[:, :2], nats):
+        raise InvalidInput(
+            f"the columns x and y of {path.name} must be in metres, and seem to be in degrees: name"
+            " them lon and lat (sites that are so close in metres need a larger epsilon)"
+        )
+    return sites, weights / weights.sum() if "prior" in names else None

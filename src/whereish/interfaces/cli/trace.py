@@ -12,6 +12,7 @@ import click
 from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.interfaces.cli.parameters import EPSILON, describe
 from whereish.units import Epsilon
+from whereish.units import number as decimal
 
 if TYPE_CHECKING:
     from whereish.mechanisms.trace_budget import BudgetManager
@@ -109,7 +110,7 @@ def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]
         raise InvalidInput(f"line {number} must be TIME,LAT,LON or LAT,LON")
     *when, lat, lon = fields
     try:
-        place = [float(lon), float(lat)]
+        place = [decimal(lon), decimal(lat)]
         told, time_s = _moment(when[0]) if when else ("", None)
     except InvalidInput:
         raise
@@ -131,7 +132,7 @@ def _moment(text: str) -> tuple[str, float]:
     What could be a degree is refused.
     """
     try:
-        seconds = float(text)
+        seconds = decimal(text)
     except ValueError:
         moment = datetime.fromisoformat(text)
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
