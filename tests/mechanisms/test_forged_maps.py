@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from whereish.mechanisms.eikonal import EikonalMechanism
 from whereish.mechanisms.eikonal_query import EikonalQuery
 from whereish.privacy.privacy_map import PrivacyMap
 from whereish.solvers.bilinear_bound import square_factors
+from whereish.solvers.eikonal_law import prices_on_cells
 from whereish.solvers.geodesics import GraphMetric
 from whereish.solvers.integer_law import decay_table
 from whereish.solvers.lowering import metric_in_use
@@ -164,6 +166,7 @@ def test_a_law_on_another_grid_than_the_map_is_refused(forge):
     [
         ("used", np.full((1, 2), np.nan, np.float32)),
         ("used", np.zeros((1, 2), np.float32)),
+        ("used", np.array([[1e-3, np.inf]], np.float32)),
         ("used", np.ones((1, 2))),
         ("lowered_by", np.zeros((2, 1, 16), np.int32)),
         ("lowered_by", np.full((1, 2, 16), 1 << 16, np.int32)),
@@ -312,3 +315,202 @@ def test_claims_better_than_the_numbers_are_refused(forge):
 def test_answers_of_another_form_are_refused(name, array, forge):
     with pytest.raises(InvalidInput, match=r"answers|answer_of"):
         load(forge(built("query", two_cells()), {name: array}))
+
+
+# -- every check of the readers is seen: each of these is the only one that refuses its file ----
+
+
+@pytest.mark.parametrize(("kind", "other"), [("cells", "query"), ("query", "cells")])
+def test_a_file_of_another_kind_is_named(kind, other, forge):
+    path = forge(built(kind, two_cells()))
+    with pytest.raises(InvalidInput, match="holds a mechanism of kind"):
+        type(built(other, two_cells())).load(path)
+
+
+@pytest.mark.parametrize("kind", ["cells", "continuous"])
+def test_sums_of_more_sweeps_than_the_file_says_are_refused(kind, forge):
+    """Sums found with fewer sweeps may lack masses that the report draws."""
+    mechanism = built(kind, PrivacyMap(np.full((3, 4), 1e-3), cell="500 m"))
+    assert isinstance(mechanism, EikonalMechanism)
+    sweeps = mechanism.built.law.sweeps
+    assert sweeps > 0
+    assert load(forge(mechanism, sweeps=sweeps)).factor == mechanism.factor
+    with pytest.raises(NotPrivate, match="sums of this mechanism"):
+        load(forge(mechanism, sweeps=sweeps - 1))
+
+
+@pytest.mark.parametrize("kind", ["cells", "continuous", "query"])
+def test_sums_that_are_not_those_of_the_weights_are_refused(kind, forge):
+    mechanism = built(kind, two_cells())
+    law = mechanism.law if isinstance(mechanism, EikonalQuery) else mechanism.built.law
+    with pytest.raises(NotPrivate, match="sums of this mechanism"):
+        load(forge(mechanism, {"sums": law.sums + np.array([0, 1], np.uint64)}))
+
+
+def looser(kind: str, by: float) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """A tight mechanism, and arrays and claims that put the law of a looser map in its file."""
+    levels = np.array([[1e-3, 1.2e-3, 1e-3]])
+    tight, loose = (built(kind, PrivacyMap(levels * by, cell="500 m")) for by in (1.0, by))
+    used = np.float32(levels * by).astype(float)
+    prices = prices_on_places if kind == "continuous" else prices_on_cells
+    given = used if kind == "continuous" else levels
+    laws = [m.law if isinstance(m, EikonalQuery) else m.built.law for m in (tight, loose)]
+    metric = laws[1].metric
+    unlowered = metric_in_use(prices(given, tight.map.sides, tight.neighbours)).weights
+    arrays = {
+        "lowered_by": unlowered.astype(np.int32) - metric.weights,
+        "weights": laws[1].weights,
+        "sums": laws[1].sums,
+    }
+    if kind == "continuous":
+        arrays["used"] = used.astype(np.float32)
+    claims = {"edges_sha256": hash_of(metric.weights), "factor": 1.0, "gradient_factor": 1.0}
+    claims |= {"sweeps": 99, "core": getattr(laws[1], "core", 0)}
+    if kind != "continuous":
+        claims["gradient_factor"] = None
+    return tight, arrays, claims
+
+
+@pytest.mark.parametrize("kind", ["cells", "continuous", "query"])
+def test_a_law_five_percent_too_loose_is_refused(kind, forge):
+    tight, arrays, claims = looser(kind, 1.05)
+    with pytest.raises(NotPrivate, match=r"keeps only 1\.0"):
+        load(forge(tight, arrays, **claims))
+    same, arrays, claims = looser(kind, 1.0)
+    assert load(forge(same, arrays, **claims)).factor == same.factor
+
+
+@pytest.mark.parametrize("kind", ["cells", "continuous", "query"])
+def test_factors_are_those_of_the_numbers_and_not_of_a_modest_claim(kind, forge):
+    mechanism = built(kind, PrivacyMap([[1e-3, 2e-3, 1e-3]], cell="300 m"))
+    claims: dict[str, Any] = {"factor": 7.0}
+    if kind == "continuous":
+        claims["gradient_factor"] = 7.0
+    read = load(forge(mechanism, **claims))
+    assert read.factor == mechanism.factor
+    if isinstance(read, EikonalMechanism) and isinstance(mechanism, EikonalMechanism):
+        assert read.built.law.factor == mechanism.built.law.factor
+        assert read.built.law.worst == mechanism.built.law.worst
+        assert read.built.gradient_factor == mechanism.built.gradient_factor
+    elif isinstance(read, EikonalQuery) and isinstance(mechanism, EikonalQuery):
+        assert read.law.worst == mechanism.law.worst
+    assert read.recertify() == mechanism.factor
+
+
+def test_framed_maps_dropped_weights_and_single_cells_are_read(forge):
+    hilly = PrivacyMap(np.geomspace(2e-4, 2e-2, 24)[None].repeat(12, 0), cell="500 m")
+    for mechanism in (
+        EikonalMechanism.build(hilly),
+        EikonalMechanism.build(PrivacyMap(np.full((12, 12), 4e-3), "500 m"), frame=2),
+        EikonalMechanism.build(PrivacyMap([[1e-3]], "500 m"), places="continuous"),
+        EikonalMechanism.build(PrivacyMap([[1e-3]], "500 m")),
+    ):
+        read = load(forge(mechanism))
+        assert isinstance(read, EikonalMechanism)
+        assert read.factor == mechanism.factor
+        for name in ("factor", "worst", "rounds", "products", "dropped", "sweeps", "core"):
+            assert getattr(read.built.law, name) == getattr(mechanism.built.law, name)
+
+
+def test_a_law_beside_another_map_is_not_certified():
+    mechanism = built("cells", PrivacyMap(np.full((3, 4), 1e-3), cell="500 m"))
+    assert isinstance(mechanism, EikonalMechanism)
+    turned = PrivacyMap(np.full((4, 3), 1e-3), cell="500 m")
+    for wrong in (
+        replace(mechanism, map=turned),
+        replace(mechanism, built=replace(mechanism.built, used=turned.values)),
+        replace(mechanism, map=turned, built=replace(mechanism.built, used=turned.values)),
+    ):
+        with pytest.raises(NotPrivate, match="not one on the cells"):
+            wrong.recertify()
+
+
+def test_a_query_whose_factor_is_above_one_is_not_certified():
+    mechanism = built("query", two_cells())
+    assert isinstance(mechanism, EikonalQuery)
+    assert mechanism.recertify() == mechanism.law.factor
+    half = replace(mechanism.law, promised=mechanism.law.promised / 2)
+    with pytest.raises(NotPrivate, match="keeps only"):
+        replace(mechanism, law=half).recertify()
+
+
+def test_a_line_takes_no_frame(forge):
+    line = EikonalMechanism.build(PrivacyMap([1e-3] * 4, cell="1 km"))
+    assert load(forge(line)).factor == line.factor
+    with pytest.raises(InvalidInput, match="frame of 1 cells"):
+        load(forge(line, frame=1))
+
+
+@pytest.mark.parametrize("kind", ["cells", "continuous", "query"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("worst_cells", [-1, 0]),
+        ("worst_cells", [0.0, 1]),
+        ("worst_cells", [0, True]),
+        ("worst_cells", [0, 1, 0]),
+        ("rounds", True),
+        ("rounds", "3"),
+        ("neighbours", 16.0),
+        ("factor", float("inf")),
+        ("factor", None),
+        ("factor", True),
+        pytest.param("factor", 10**400, id="factor-huge"),
+    ],
+)
+def test_entries_that_are_nearly_right_are_refused_too(kind, name, value, forge):
+    with pytest.raises(InvalidInput, match=name):
+        load(forge(built(kind, two_cells()), **{name: value}))
+
+
+@pytest.mark.parametrize("name", ["products", "sweeps", "core"])
+@pytest.mark.parametrize("value", [-1, 1.5, True, "3", None])
+def test_counts_of_a_law_are_integers(name, value, forge):
+    with pytest.raises(InvalidInput, match=name):
+        load(forge(built("cells", two_cells()), **{name: value}))
+
+
+def test_levels_beyond_any_map_are_refused_before_they_are_used(forge):
+    with pytest.raises(InvalidInput, match="at most 262,144 cells"):
+        load(forge(built("cells", two_cells()), {"levels": np.full((513, 512), 1e-3)}))
+
+
+@pytest.mark.parametrize("kind", ["cells", "continuous", "query"])
+def test_the_description_of_a_map_is_that_of_its_levels_and_plane(kind, forge):
+    mechanism = built(kind, two_cells())
+    said = mechanism.map.to_json()
+    with pytest.raises(InvalidInput, match="not those of its description"):
+        load(forge(mechanism, map={**said, "sha256": "0" * 64}))
+    for change in ({"plane_scale": 1.5}, {"shape": [2, 1]}, {"more": 1}):
+        with pytest.raises(InvalidInput, match="does not describe"):
+            load(forge(mechanism, map={**said, **change}))
+
+
+@pytest.mark.parametrize("kind", ["cells", "continuous", "query"])
+def test_edges_raised_beyond_what_an_integer_holds_are_refused(kind, forge):
+    mechanism = built(kind, two_cells())
+    law = mechanism.law if isinstance(mechanism, EikonalQuery) else mechanism.built.law
+    for step in (-(1 << 16), 1 << 16):
+        lowered_by = np.full(law.metric.weights.shape, step, np.int32)
+        with pytest.raises(InvalidInput, match="lowered_by"):
+            load(forge(mechanism, {"lowered_by": lowered_by}))
+    other = np.zeros_like(law.metric.weights, dtype=np.int32)
+    other[0, 0, 0] = 1
+    with pytest.raises(NotPrivate, match="edge weights"):
+        load(forge(mechanism, {"lowered_by": other}))
+
+
+@pytest.mark.parametrize("kind", ["cells", "query"])
+@pytest.mark.parametrize("name", ["weights", "sums"])
+def test_counts_of_another_form_are_refused(kind, name, forge):
+    mechanism = built(kind, two_cells())
+    for array in (np.ones(3, np.uint64), np.ones(2, np.int64), np.ones(2), np.uint64(1)):
+        with pytest.raises(InvalidInput, match=f"'{name}' in the file"):
+            load(forge(mechanism, {name: np.asarray(array)}))
+
+
+def test_answers_that_no_cell_has_are_refused(forge):
+    mechanism = built("query", two_cells())
+    for answers in (np.arange(3), np.arange(1), np.array([0j, 1j])):
+        with pytest.raises(InvalidInput, match=r"name one of its answers|numbers or text"):
+            load(forge(mechanism, {"answers": answers}))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import sys
 from typing import Any, Protocol
 
 import numpy as np
@@ -140,7 +140,8 @@ def saved_int(saved: Artefact, name: str, *, most: int | None = None) -> int:
 def saved_float(saved: Artefact, name: str) -> float:
     """A finite number of the certificate."""
     value = saved.certificate[name]
-    if type(value) not in (int, float) or not math.isfinite(value):
+    # A comparison, since an integer may be too large to be made a double.
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
         raise InvalidInput(f"{name!r} in the file must be a finite number; got {value!r}")
     return float(value)
 
