@@ -8,7 +8,7 @@ from pyproj import Geod
 
 from benchmarks.measure import Bars, cpu_ratio, cpu_seconds
 from whereish.audit import TextbookPlanarLaplace
-from whereish.mechanisms.globe_laplace import GlobeLaplace, undecided_share
+from whereish.mechanisms.globe_laplace import GlobeLaplace, undecided_shares
 from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.units import Epsilon
 
@@ -49,8 +49,10 @@ def main() -> list[str]:
     bars.at_least("globe: against lambertw + pyproj.Geod.fwd", geodesic, 3)
     for decimals in (5, 7, 9):
         fine = GlobeLaplace(EPS, decimals=decimals)
-        shares = "  ".join(f"{undecided_share(fine, lat):.1e}" for lat in LATITUDES)
-        bars.note(f"globe, {decimals} decimals: draws in balls at {LATITUDES}", shares)
+        shares = [undecided_shares(fine, lat) for lat in LATITUDES]
+        for stage, left in enumerate(("doubles leave open", "balls decide")):
+            told = "  ".join(f"{share[stage]:.1e}" for share in shares)
+            bars.note(f"globe, {decimals} decimals: {left} at {LATITUDES}", told)
     return bars.failed
 
 

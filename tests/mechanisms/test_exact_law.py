@@ -7,7 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from whereish.mechanisms.globe_laplace import GlobeLaplace, drawn, undecided_share
+from whereish.mechanisms.globe_laplace import (
+    GlobeLaplace,
+    drawn,
+    drawn_finer,
+    undecided_shares,
+)
 from whereish.mechanisms.manhattan_laplace import Laplace1D, ManhattanLaplace
 from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.mechanisms.rounded import (
@@ -208,23 +213,36 @@ def test_the_errors_of_a_globe_report_are_bounded(eps, decimals):
                 continue
             if not places[0]:
                 continue
+            turn = 360 * 10**decimals  # longitudes wrap
             for axis, (cell, place, error) in enumerate((places[1:4], places[4:7])):
                 off = abs(exact[axis] - arb(int(cell)) - arb(place))
-                if axis == 0:  # longitudes wrap
-                    turn = 360 * 10**decimals
+                if axis == 0:
                     off = min(off, abs(off - turn), abs(off + turn), key=float)
                 assert off <= error
                 worst[axis] = max(worst[axis], float(off) / error)
+            if mechanism._rate >= 1:
+                finer = drawn_finer(row, lon, lat, mechanism._rate, 10.0**decimals)
+                for axis, (cell, place, error) in enumerate((finer[:3], finer[3:])):
+                    off = abs(exact[axis] - arb(int(cell)) - arb(place))
+                    assert not min(off, abs(off - turn), abs(off + turn), key=float) > error
     assert (worst > 1 / 60).all()
 
 
 @pytest.mark.parametrize(
-    ("lat", "decimals", "most"),
-    [(0.0, 5, 1e-10), (48.85, 5, 1e-10), (48.85, 9, 1e-6), (90.0, 5, 1e-6), (90.0, 9, 1e-2)],
+    ("lat", "decimals", "doubles", "finer"),
+    [
+        (0.0, 5, 1e-10, 1e-13),
+        (48.85, 5, 1e-10, 1e-13),
+        (48.85, 9, 1e-6, 1e-9),
+        (90.0, 5, 1e-6, 1e-9),
+        (90.0, 9, 1e-2, 1e-6),
+    ],
 )
-def test_few_globe_draws_need_balls(lat, decimals, most):
+def test_few_globe_draws_need_balls(lat, decimals, doubles, finer):
     """Fault 9: 1e-6 at Paris, 9e-3 with 9 decimals and 1.0 at the pole were "one in 10^8"."""
-    assert undecided_share(GlobeLaplace(Epsilon(0.005), decimals=decimals), lat) < most
+    shares = undecided_shares(GlobeLaplace(Epsilon(0.005), decimals=decimals), lat)
+    assert shares[0] < doubles
+    assert shares[1] < finer
 
 
 def test_few_draws_are_undecided():

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, Place, probability
-from whereish.mechanisms.globe_offsets import cell_at, offsets
+from whereish.mechanisms.globe_offsets import cell_at, finer_offsets, offsets
 from whereish.mechanisms.rounded import (
     DECIDED,
     NUMERICS,
@@ -50,7 +50,7 @@ from whereish.units import Epsilon, Length
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["GlobeLaplace", "drawn", "undecided_share"]
+__all__ = ["GlobeLaplace", "drawn", "drawn_finer", "undecided_shares"]
 
 
 @dataclass(frozen=True, init=False)
@@ -212,33 +212,38 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
         ]
 
 
-def undecided_share(
+def undecided_shares(
     mechanism: GlobeLaplace, latitude: float, *, draws: int = 100_000, rng: Randomness | None = None
-) -> float:
-    """The share of accepted draws from this latitude that go to ball arithmetic.
+) -> tuple[float, float]:
+    """The shares of accepted draws from this latitude that two stages leave open.
 
-    A cell is left open where its border is within the error on either side; the mean of
-    these widths over `draws` tells shares far below 1 / draws.
+    Doubles leave the first to double-doubles, these leave the second to ball arithmetic.  A
+    cell is left open where its border is within the error on either side; the mean of these
+    widths over `draws` tells shares far below 1 / draws.
     """
     words = secure(rng).words(4 * draws)
-    rate, per_degree = mechanism._rate, 10.0**mechanism.decimals
-    return float(_open_share(words, latitude, rate, per_degree))
+    first, second = _open_shares(words, latitude, mechanism._rate, 10.0**mechanism.decimals)
+    return float(first), float(second)
 
 
 @kernel
-def _open_share(
+def _open_shares(
     words: NDArray[np.uint64], latitude: float, rate: float, per_degree: float
-) -> float:
-    accepted, share = 0, 0.0
+) -> tuple[float, float]:
+    count, first, second = 0, 0.0, 0.0
     pole = np.int64(90 * per_degree)
     for i in range(words.size // 4):
-        _, sure, _, _, error_lon, row, _, error_lat = drawn(
-            words[4 * i : 4 * i + 4], 0.0, latitude, rate, per_degree
-        )
-        if sure:
-            accepted += 1
-            share += min(2 * error_lat + (0.0 if abs(row) == pole else 2 * error_lon), 1.0)
-    return share / max(accepted, 1)
+        draw = words[4 * i : 4 * i + 4]
+        _, accepted, _, _, wide, row, _, high = drawn(draw, 0.0, latitude, rate, per_degree)
+        if accepted:
+            count += 1
+            share = min(2 * high + (0.0 if abs(row) == pole else 2 * wide), 1.0)
+            first += share
+            if rate >= 1:
+                _, _, wide, row, _, high = drawn_finer(draw, 0.0, latitude, rate, per_degree)
+                share = min(2 * high + (0.0 if abs(row) == pole else 2 * wide), 1.0)
+            second += share
+    return first / max(count, 1), second / max(count, 1)
 
 
 def _logistic(x: float) -> float:
@@ -270,9 +275,32 @@ def drawn(
         return True, False, np.int64(0), 0.0, 0.0, np.int64(0), 0.0, 0.0
     north, east = direction(words[2])
     to_east, wrong_east, to_north, wrong_north = offsets(latitude, t, slip, north, east)
+    column, at_lon, error_lon = cell_at(longitude, (to_east, 0.0), wrong_east, per_degree)
+    row, at_lat, error_lat = cell_at(latitude, (to_north, 0.0), wrong_north, per_degree)
+    return False, chance < accept - margin, column, at_lon, error_lon, row, at_lat, error_lat
+
+
+@kernel
+def drawn_finer(
+    words: NDArray[np.uint64], longitude: float, latitude: float, rate: float, per_degree: float
+) -> tuple[np.int64, float, float, np.int64, float, float]:
+    """The cells of an accepted report, in double-doubles; for rates of at least 1."""
+    to_east, wrong_east, to_north, wrong_north = finer_offsets(words, latitude, rate)
     column, at_lon, error_lon = cell_at(longitude, to_east, wrong_east, per_degree)
     row, at_lat, error_lat = cell_at(latitude, to_north, wrong_north, per_degree)
-    return False, chance < accept - margin, column, at_lon, error_lon, row, at_lat, error_lat
+    return column, at_lon, error_lon, row, at_lat, error_lat
+
+
+@kernel
+def _is_open(
+    at_lon: float, error_lon: float, row: np.int64, at_lat: float, error_lat: float, pole: np.int64
+) -> bool:
+    """Whether an error could move the report to another cell."""
+    # At a pole every longitude names the same cell.
+    at_pole = abs(row) == pole
+    return near_border(at_lat, 0.0, error_lat) or (
+        not at_pole and near_border(at_lon, 0.0, error_lon)
+    )
 
 
 @kernel
@@ -288,13 +316,18 @@ def _cells(
     left = 0
     pole = np.int64(90 * per_degree)
     for i in range(secrets.shape[0]):
-        rejected, sure, column, at_lon, error_lon, row, at_lat, error_lat = drawn(
-            words[4 * i : 4 * i + 4], secrets[i, 0], secrets[i, 1], rate, per_degree
+        draw, lon, lat = words[4 * i : 4 * i + 4], secrets[i, 0], secrets[i, 1]
+        rejected, accepted, column, at_lon, error_lon, row, at_lat, error_lat = drawn(
+            draw, lon, lat, rate, per_degree
         )
+        is_open = _is_open(at_lon, error_lon, row, at_lat, error_lat, pole)
+        if accepted and is_open and rate >= 1:
+            column, at_lon, error_lon, row, at_lat, error_lat = drawn_finer(
+                draw, lon, lat, rate, per_degree
+            )
+            is_open = _is_open(at_lon, error_lon, row, at_lat, error_lat, pole)
         cells[i, 0], cells[i, 1] = column, row
-        sure = sure and not near_border(at_lat, 0.0, error_lat)
-        # At a pole every longitude names the same cell.
-        sure = sure and (abs(row) == pole or not near_border(at_lon, 0.0, error_lon))
+        sure = accepted and not is_open
         state[i] = REJECTED if rejected else DECIDED if sure else UNDECIDED
         left += not sure
     return left

@@ -19,6 +19,9 @@ and s 19, N and E 18, U 16, so A within 40 u (c + |N|) =: dA; dw is dA through |
 error of t and that of the direction (2^-50 each way) move the report by at most `moved`.
 All of this is to first order; where `moved` or dA exceeds L/16, the error is infinite, and
 1.1 covers the rest.
+
+:func:`finer_offsets` does the same in double-doubles, from all 64 bits of each word, for the
+draws that this leaves open.
 """
 
 from __future__ import annotations
@@ -27,10 +30,27 @@ import math
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.compiled import kernel
+from whereish.mechanisms.double_double import (
+    DEGREE,
+    PI,
+    RADIAN,
+    Double2,
+    add,
+    atan2,
+    div,
+    log,
+    mul,
+    neg,
+    sincos,
+    sqrt,
+    two_product,
+    unit,
+)
 
-__all__ = ["cell_at", "offsets"]
+__all__ = ["cell_at", "finer_offsets", "offsets"]
 
 _U: Final = 2.0**-53
 
@@ -68,22 +88,53 @@ def offsets(
 
 
 @kernel
+def finer_offsets(
+    words: NDArray[np.uint64], latitude: float, rate: float
+) -> tuple[Double2, float, Double2, float]:
+    """As :func:`offsets`, for the first three of `words` and the angle -ln(U V) / rate.
+
+    The words' intervals move the report by at most `moved`: 2^-65 through the derivative of
+    each logarithm, pi/4 2^-62 through the direction.  The arithmetic is within 2^-84 in all.
+    """
+    a, b = unit(words[0], 64), unit(words[1], 64)
+    t = div(log(mul(a, b)), (-rate, 0.0))
+    east, north = sincos(mul(unit(words[2], 61), (PI[0] / 4, PI[1] / 4)))
+    if words[2] >> np.uint64(63):
+        east, north = north, east
+    if (words[2] >> np.uint64(62)) & np.uint64(1):
+        east = neg(east)
+    if (words[2] >> np.uint64(61)) & np.uint64(1):
+        north = neg(north)
+    s, c = sincos(mul((latitude, 0.0), DEGREE))
+    ahead, u = sincos(t)
+    n, e = mul(ahead, north), mul(ahead, east)
+    along = add(mul(u, c), neg(mul(n, s)))
+    across = mul(e, e)
+    level = sqrt(add(mul(along, along), across))
+    w = div(across, add(level, along)) if along[0] > 0 else add(level, neg(along))
+    to_east = atan2(e, along)
+    to_north = atan2(add(n, neg(mul(w, s))), add(u, mul(w, c)))
+    known = a[0] >= 2.0**-40 and b[0] >= 2.0**-40
+    moved = (2.0**-64 / a[0] + 2.0**-64 / b[0]) / rate + 2.0**-62 * abs(ahead[0]) + 2.0**-84
+    if not (known and 16 * moved < level[0]):
+        return to_east, math.inf, to_north, math.inf
+    return to_east, 1.1 * moved / level[0] + 2.0**-88, to_north, 1.1 * moved + 2.0**-80
+
+
+@kernel
 def cell_at(
-    degrees: float, offset: float, error: float, per_degree: float
+    degrees: float, offset: Double2, error: float, per_degree: float
 ) -> tuple[np.int64, float, float]:
     """Cell of degrees + offset (radians), the place in it from 0 to 1, and its error in cells.
 
-    The whole and the broken part of degrees * per_degree are exact: the product is p + rest
-    (Dekker; `per_degree` is 10^k with k <= 9, 21 bits, so the halves' products are exact).
+    The offset is a double-double, since that of a fine lattice may be many cells.
+
+    The whole and the broken part of degrees * per_degree are exact.
     """
-    p = degrees * per_degree
-    spread = 134217729.0 * degrees
-    high = spread - (spread - degrees)
-    rest = (high * per_degree - p) + (degrees - high) * per_degree
-    away = offset * (180 / math.pi * per_degree)
+    p, rest = two_product(degrees, per_degree)
+    away, beyond = mul(mul(offset, RADIAN), (per_degree, 0.0))
     whole, whole_away = math.floor(p), math.floor(away)
-    at = (p - whole) + rest + (away - whole_away) + 0.5
+    at = (p - whole) + (rest + beyond) + (away - whole_away) + 0.5
     carried = math.floor(at)
-    scale = 180 / math.pi * per_degree
-    wrong = error * scale + 8 * _U * (abs(away) + 1)
+    wrong = error * (1.01 * RADIAN[0] * per_degree) + 8 * _U
     return np.int64(whole) + np.int64(whole_away) + np.int64(carried), at - carried, wrong

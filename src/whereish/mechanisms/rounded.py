@@ -14,9 +14,10 @@ drawn, so it is an interval.
    map, plus all roundings.  Where the error cannot reach a cell's border the cell
    is decided.
 2. The others go to ball arithmetic (Arb): all 64 bits first, then 64 more, until the
-   cell is certain.  Their share is about 2^-45 times the noise over the lattice's step
-   (``benchmarks.bench_sampler`` prints it), whatever the secret's coordinates are, except
-   near the poles of the globe, where cells are narrow.
+   cell is certain.  Their share is about 2^-45 times the noise over the lattice's step,
+   whatever the secret's coordinates are.  On the globe, where cells are narrow near the
+   poles, double-doubles decide nearly all of them first
+   (``benchmarks.bench_sampler`` prints the shares).
 
 Some laws are sampled by rejection.  A rejected attempt is independent of the
 secret and of the report that is accepted later, so neither shows in the time.
@@ -36,6 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable
+from whereish.mechanisms.double_double import two_product
 from whereish.privacy.guarantee import Guarantee
 from whereish.randomness import ForkSafeLock, Randomness, secure
 from whereish.space.plane import Plane
@@ -312,13 +314,7 @@ def nearest_node(coordinate: float, step: float) -> tuple[float, float]:
     cell do not grow with the secret's coordinates, nor does the time that they cost.
     """
     n = np.rint(coordinate / step)
-    product = n * step
-    spread = 134217729.0 * n
-    n_high = spread - (spread - n)
-    spread = 134217729.0 * step
-    step_high = spread - (spread - step)
-    n_low, step_low = n - n_high, step - step_high
-    low = n_high * step_high - product + n_high * step_low + n_low * step_high + n_low * step_low
+    product, low = two_product(n, step)
     return n, (coordinate - product) - low
 
 
