@@ -34,7 +34,16 @@ __all__ = [
     "SpaceMismatch",
     "UnitError",
     "WhereishError",
+    "printable",
 ]
+
+
+def printable(text: str) -> str:
+    """`text` with control characters and the like as escapes.
+
+    Words may come from a file: none of them may steer a terminal or forge a line.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class WhereishError(Exception):

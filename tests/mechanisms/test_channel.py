@@ -43,7 +43,8 @@ def test_every_channel_survives_a_file(channel, tmp_path):
     np.testing.assert_array_equal(again.weights, channel.weights)
     np.testing.assert_array_equal(again.reports.coordinates, channel.reports.coordinates)
     assert again.space == channel.space
-    assert again.guarantee.source == channel.guarantee.source
+    assert again.guarantee.source.startswith("verified from a saved channel; all triples checked")
+    assert again.guarantee.basis is Basis.CERTIFIED
     certificate = load_artefact(path).certificate
     assert certificate["verified"]["factor"] <= 1
     json.dumps(certificate)

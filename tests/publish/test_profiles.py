@@ -43,7 +43,8 @@ def crowd(level: PlaceLevel, users: int = 400, seed: int = 4) -> Profiles:
     who = np.repeat(np.arange(users), generator.geometric(1 / 15, users))
     spot = np.array([1200.0, 1500.0]) + generator.normal(0, 400, (users, 2))
     places = spot[who] + generator.normal(0, 300, (len(who), 2))
-    return Profiles.from_checkins(level, who, box.clamp(places))[0]
+    everyone = np.arange(users)
+    return Profiles.from_checkins(level, who, box.clamp(places), public_users=everyone)[0]
 
 
 # Levels
@@ -84,14 +85,55 @@ def test_levels_refuse_what_they_do_not_cover():
 def test_profiles_count_checkins():
     level = line_level()
     who, where = ["b", "a", "b", "b"], LINE[[0, 2, 0, 1]] + 5
-    profiles, names = Profiles.from_checkins(level, who, where)
+    profiles, names = Profiles.from_checkins(level, who, where, public_users=["a", "b"])
     assert names.tolist() == ["a", "b"]
     assert [part.tolist() for part in profiles.of(1)] == [[0, 1], [2, 1]]
     assert profiles.pooled.tolist() == [2, 1, 1]
     assert profiles.table(0, 2).tolist() == [[0, 0, 1], [2, 1, 0]]
     assert profiles.nonzero == 3
     with pytest.raises(InvalidInput, match="user for each place"):
-        Profiles.from_checkins(level, ["a"], where)
+        Profiles.from_checkins(level, ["a"], where, public_users=["a", "b"])
+
+
+def test_the_list_of_users_is_declared_and_never_inferred():
+    """Its proof calls the list public: whether somebody has a check-in must not show in it."""
+    level, where = line_level(), LINE[[0, 2, 0]] + 5
+    with pytest.raises(InvalidInput, match="public_users must be given"):
+        Profiles.from_checkins(level, ["b", "a", "b"], where)
+    roster = ["c", "a", "b"]
+    with_b, names = Profiles.from_checkins(level, ["b", "a", "b"], where, public_users=roster)
+    without, same = Profiles.from_checkins(level, ["a"], where[1:2], public_users=roster)
+    nothing, _ = Profiles.from_checkins(level, [], where[:0], public_users=roster)
+    assert len(with_b) == len(without) == len(nothing) == 3
+    assert names.tolist() == same.tolist() == roster
+    assert with_b.table(0, 3).tolist() == [[0, 0, 0], [0, 0, 1], [2, 0, 0]]
+    assert nothing.nonzero == 0
+    for wrong, problem in (
+        (["a"], "2 of 3 are not"),
+        (["a", "b", "a"], "each once"),
+        ([], "at least one"),
+        ([1, 2], "one type"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            Profiles.from_checkins(level, ["b", "a", "b"], where, public_users=wrong)
+
+
+def test_huge_counts_are_clamped_and_not_refused(rng):
+    """A refusal, or a sum that wraps around 64 bits, would tell of them without noise."""
+    level = raster_level(4)
+    for weight in (2**44, 2**46, 2**61):
+        profiles = Profiles.counted(level, 1, [0, 0], [0, 5], [weight, 1])
+        found = private_clusters(
+            level,
+            profiles.pooled,
+            clusters=2,
+            iterations=2,
+            epsilon=Fraction(1),
+            update="proven",
+            rng=rng,
+        )
+        assert len(found.centres) <= 2
+    assert noisy_integers(np.array([2**62]), 1, Fraction(1), rng)[0] < 2**46
 
 
 # Accounts
@@ -357,8 +399,9 @@ def test_the_error_is_below_the_naive_baseline_on_real_checkins(eps, data_file, 
     for box, length in levels:
         level = PlaceLevel.of_geohash("level", box, length)
         inside = box.contains(places)
+        users = table["user"].to_numpy()[inside]
         profiles, _ = Profiles.from_checkins(
-            level, table["user"].to_numpy()[inside], places[inside]
+            level, users, places[inside], public_users=np.unique(users)
         )
         users = np.random.default_rng(0).choice(len(profiles), 150, replace=False)
         ours = PriLocation(level, eps).publish(profiles, rng=rng)

@@ -27,7 +27,7 @@ from whereish.mechanisms.artefact import (
 from whereish.mechanisms.base import Remap
 from whereish.mechanisms.finite import PlacesLike, SitesMetric, as_sites
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Finite
+from whereish.privacy.metric import Finite, Metric
 from whereish.privacy.on_sites import indexed, restricted_metric, site_distances
 from whereish.randomness import Randomness, secure
 from whereish.solvers.integer_rows import TOTAL, certified_rows, draw_columns, rounded_rows
@@ -110,9 +110,7 @@ class Channel:
         rows = certified_rows(
             np.ascontiguousarray(matrix[:, used]), kept.distances, metric_error=kept.error
         )
-        guarantee = Guarantee(
-            kept.metric, Basis.CERTIFIED, f"{source}; {_verdict(rows.ratio)}", NUMERICS
-        )
+        guarantee = _promise(kept.metric, f"{source}; {_verdict(rows.ratio)}")
         facts = {"mixed": rows.mixed, **(details or {})}
         places = Sites(reports.points[used])
         return cls(secrets, places, rows.weights, guarantee, facts)
@@ -137,12 +135,8 @@ class Channel:
         if np.abs(k.sum(axis=1) - 1.0).max() > 1e-9:
             raise InvalidInput("every row of the matrix must sum to 1")
         weights = rounded_rows(k)
-        leaks = Guarantee(
-            Finite(pair_leakage(weights)),
-            Basis.CERTIFIED,
-            "largest log-ratio of every pair, from the weights",
-            NUMERICS,
-        )
+        source = "largest log-ratio of every pair, from the weights"
+        leaks = _promise(Finite(pair_leakage(weights)), source)
         return cls(rows, columns, weights, leaks)
 
     # -- being a mechanism --------------------------------------------------------
@@ -280,27 +274,36 @@ class Channel:
 
     @classmethod
     def load(cls, path: str | Path) -> Channel:
-        """Read a channel and verify its promise from the numbers alone."""
+        """Read a channel and verify its promise from the numbers alone.
+
+        Of the file's guarantee only the metric is read: basis and source are those of this
+        verification.  `details` are what the file says, unverified.
+        """
         artefact = load_artefact(path)
         if artefact.kind != "channel":
-            raise InvalidInput(f"{str(path)!r} holds a {artefact.kind}, not a channel")
+            raise InvalidInput(f"{str(path)!r} holds a mechanism {artefact.kind!r}, not a channel")
         arrays, certificate = artefact.arrays, artefact.certificate
-        promise = dict(certificate["guarantee"])
+        said = certificate["guarantee"]
+        metric = said.get("metric") if isinstance(said, dict) else None
         if "distances" in arrays:
-            promise["metric"] = {"kind": "finite", "distances": arrays["distances"]}
+            metric = {"kind": "finite", "distances": arrays["distances"]}
         channel = Channel(
             _sites(arrays["secrets"], certificate["secrets"]["space"]),
             _sites(arrays["reports"], certificate["reports"]["space"]),
             arrays["weights"],
-            Guarantee.from_json(promise),
+            _promise(Metric.from_json(metric or {}), "not verified yet"),
             certificate["details"],
         )
-        channel.verify()
-        return channel
+        source = f"verified from a saved channel; {_verdict(channel.verify())}"
+        return replace(channel, guarantee=_promise(channel.guarantee.metric, source))
 
 
 def _sites(coordinates: FloatArray, space: Mapping[str, Any]) -> Sites:
     return Sites(Points(coordinates, space_from_json(space)))
+
+
+def _promise(metric: Metric, source: str) -> Guarantee:
+    return Guarantee(metric, Basis.CERTIFIED, source, NUMERICS)
 
 
 def _without_matrix(guarantee: Guarantee) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -52,7 +52,7 @@ class Distinguishability:
     starts: tuple[float, ...]
     levels: tuple[float, ...]
     slopes: tuple[float, ...]
-    text: str = "piecewise linear"
+    text: str = field(default="piecewise linear", compare=False)
 
     def __post_init__(self) -> None:
         for name in ("starts", "levels", "slopes"):
@@ -359,7 +359,10 @@ class DistanceLevel(Metric):
     def _read(cls, data: dict[str, Any]) -> Metric:
         levels = tuple(math.inf if v is None else float(v) for v in data["levels"])
         starts, slopes = (tuple(float(v) for v in data[k]) for k in ("starts", "slopes"))
-        return cls(Distinguishability(starts, levels, slopes, str(data["text"])))
+        # Words are not believed: they might say another function than the pieces.
+        far = Length(starts[-1])
+        text = f"{len(starts)} linear pieces, the last from {far} on"
+        return cls(Distinguishability(starts, levels, slopes, text))
 
 
 def _level(value: float) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, printable
 from whereish.privacy.metric import Metric, TupleSum
 from whereish.units import Epsilon, Length, at_least_one
 
@@ -104,7 +104,8 @@ class Guarantee:
             raise InvalidInput("this is not the description of a guarantee") from None
 
     def __str__(self) -> str:
-        return f"{self.metric.description} ({self.basis.name.lower()}: {self.source})"
+        words = f"{self.metric.description} ({self.basis.name.lower()}: {self.source})"
+        return printable(words)
 
 
 _SPENT = "spent"
@@ -170,7 +171,8 @@ class SpentBudget:
             raise InvalidInput("this is not the description of a spent budget") from None
 
     def __str__(self) -> str:
-        return f"{self.metric.description}, ex post ({self.basis.name.lower()}: {self.source})"
+        words = f"{self.metric.description}, ex post ({self.basis.name.lower()}: {self.source})"
+        return printable(words)
 
 
 def _grounds(data: dict[str, Any]) -> tuple[Basis, str, str]:

@@ -41,7 +41,8 @@ The published text is also silent on these:
   runs Lloyd's update and carries an estimate instead of a theorem;
 - *empty clusters*: if only clusters that a user visited were perturbed, the others would
   say where the user never was; here every cluster of every user is;
-- *who the users are* and how many is taken as public.
+- *who the users are* and how many is taken as public, so it is declared and never read off
+  the check-ins (:meth:`Profiles.from_checkins`).
 
 All noise is exact: whole numbers of :class:`~whereish.Laplace1D`, and
 :class:`~whereish.mechanisms.selection.ExponentialSelection`.
@@ -53,6 +54,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,17 +87,46 @@ class Profiles:
 
     @classmethod
     def from_checkins(
-        cls, level: PlaceLevel, users: ArrayLike, places: Points | ArrayLike
-    ) -> tuple[Profiles, NDArray[np.int64]]:
-        """Profiles of check-ins, and the user ids in the order of the profiles."""
-        ids = np.asarray(users)
-        sites = level.locate(places)
-        if ids.shape != sites.shape or ids.size == 0:
+        cls,
+        level: PlaceLevel,
+        users: ArrayLike,
+        places: Points | ArrayLike,
+        *,
+        public_users: ArrayLike | None = None,
+    ) -> tuple[Profiles, NDArray[Any]]:
+        """Profiles of check-ins, and the user ids in the order of the profiles.
+
+        `public_users` must be given: the ids of all users that get a profile, each once,
+        with check-ins or without.  The proof takes this list as public; a list made from
+        the check-ins themselves would tell who has one.
+        """
+        if public_users is None:
             raise InvalidInput(
-                f"there must be a user for each place, and at least one; got {ids.shape} users"
-                f" and {sites.shape} places"
+                "public_users must be given: the ids of all users, known without looking at the"
+                " check-ins, since a list made from these would tell who has one"
             )
-        names, user = np.unique(ids, return_inverse=True)
+        ids, names = np.asarray(users), np.asarray(public_users)
+        sites = level.locate(places)
+        if ids.shape != sites.shape:
+            raise InvalidInput(
+                f"there must be a user for each place; got {ids.shape} users and {sites.shape}"
+                " places"
+            )
+        if names.ndim != 1 or names.size == 0 or len(np.unique(names)) != len(names):
+            raise InvalidInput("public_users must be a list of ids, each once, and at least one")
+        order = np.argsort(names, kind="stable")
+        if (names.dtype.kind in "US") != (ids.dtype.kind in "US") and ids.size:
+            raise InvalidInput(
+                f"users and public_users must be ids of one type; got {ids.dtype} and {names.dtype}"
+            )
+        at = np.minimum(np.searchsorted(names[order], ids), len(names) - 1).astype(np.intp)
+        user = order[at]
+        strange = int((names[user] != ids).sum())
+        if strange:
+            raise InvalidInput(
+                f"every check-in must be by one of public_users; {strange} of {len(ids)} are not:"
+                " leave them out, or declare their users"
+            )
         return cls.counted(level, len(names), user, sites), names
 
     @classmethod

@@ -14,7 +14,7 @@ from importlib import import_module
 import click
 
 import whereish
-from whereish.errors import WhereishError
+from whereish.errors import WhereishError, printable
 from whereish.interfaces.cli.parameters import SafeParamType
 
 __all__ = ["COMMANDS", "cli", "main"]
@@ -89,7 +89,7 @@ def main() -> None:
         click.echo("whereish: interrupted", err=True)
         sys.exit(130)
     except WhereishError as error:
-        click.echo(f"whereish: {error}", err=True)
+        click.echo(f"whereish: {printable(str(error))}", err=True)
         sys.exit(2)
     except Exception as error:
         if os.environ.get("WHEREISH_DEBUG"):

@@ -24,7 +24,8 @@ def command(file: Path, as_json: bool) -> None:
     """Verify the promise of a mechanism saved in FILE, from the numbers alone.
 
     The certificate's hash, the row sums and all triples (secret, secret, report) are
-    checked.  A mechanism that does not keep its promise is an error.
+    checked.  A mechanism that does not keep its promise is an error.  The guarantee is
+    worded from what was found; only what stands under "claimed" is the file's own word.
     """
     from whereish.mechanisms.artefact import load_artefact
     from whereish.mechanisms.channel import Channel
@@ -44,8 +45,8 @@ def command(file: Path, as_json: bool) -> None:
             "factor": found.upper,
             "worst": found.triple,
             "sha256": artefact.certificate["sha256"],
-            "guarantee": artefact.certificate["guarantee"],
-            "details": channel.details,
+            "guarantee": channel.guarantee.to_json(),
+            "claimed": channel.details,
         }
         click.echo(json.dumps(payload, indent=2))
         return
