@@ -216,7 +216,8 @@ def test_a_channel_in_any_space_is_read_again(where, kind, tmp_path):
         channel.save(path)
         read = Channel.load(path)
         assert read.space == channel.space
-        assert read.guarantee == channel.guarantee
+        assert read.guarantee.metric == channel.guarantee.metric
+        assert read.guarantee.basis is channel.guarantee.basis  # its words are those of reading
         np.testing.assert_array_equal(read.weights, channel.weights)
         hashes.append(load_artefact(path).certificate["sha256"])
     assert hashes[0] == hashes[1]
@@ -290,4 +291,6 @@ def test_every_guarantee_is_the_one_read_from_its_json(metric, basis, source, nu
     again = Guarantee.from_json(as_text(made.to_json()))
     assert again == made
     assert hash(again.metric) == hash(made.metric)
-    assert json.dumps(again.to_json()) == json.dumps(made.to_json())
+    # The words of a metric are made anew from its numbers: reading once more changes nothing.
+    twice = Guarantee.from_json(as_text(again.to_json()))
+    assert json.dumps(twice.to_json()) == json.dumps(again.to_json())
