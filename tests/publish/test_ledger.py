@@ -162,6 +162,15 @@ def test_times_are_whole_numbers(tmp_path, times):
     assert Charge("ann", EPS, np.int64(3)).times == 3
 
 
+def test_fractions_that_an_earlier_version_wrote_are_counted_whole(tmp_path):
+    ledger = wh.open_ledger(tmp_path / "ledger.db", cap=EPS * 2)
+    ledger.charge([Charge("ann", EPS)])
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        connection.execute("UPDATE whereish_entries SET times = 1.5")
+    assert ledger.statement("ann").spent_per_m == pytest.approx(1.5 * EPS.per_m)
+    assert not ledger.allows("ann", EPS)
+
+
 def test_a_ledger_keeps_its_budget(address):
     with pytest.raises(InvalidInput, match="new"):
         wh.open_ledger(address)

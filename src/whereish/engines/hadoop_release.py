@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from operator import index
 from typing import Any, NoReturn
 
 from whereish.engines.hadoop_files import HadoopPlace
@@ -218,7 +219,7 @@ def _manifest(place: HadoopPlace, release: str, ledger: Ledger) -> Counts:
     try:
         noted = json.loads(place.read(f"{hidden}/manifest.json"))
         identity = noted["ledger"]
-        counts = {(str(who), float(level)): int(times) for who, level, times in noted["counts"]}
+        counts = {(str(who), float(level)): index(times) for who, level, times in noted["counts"]}
     except (ValueError, KeyError, TypeError):
         raise InvalidInput(
             f"the note that an earlier run left in {hidden.rpartition('/')[2]} cannot be read, so"

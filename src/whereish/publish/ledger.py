@@ -305,7 +305,7 @@ class Ledger:
             if since is not None:
                 sql, values = sql + " AND at > ?", [*values, since]
             for who, eps, times in run.rows(sql + " GROUP BY subject, epsilon_per_m", values):
-                spent[who] = spent.get(who, Fraction(0)) + Fraction(eps) * int(times)
+                spent[who] = spent.get(who, Fraction(0)) + Fraction(eps) * Fraction(times)
         return spent
 
     def _move(self, release: str, to: str, *, from_states: tuple[str, ...]) -> None:
