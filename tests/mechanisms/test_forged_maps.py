@@ -514,3 +514,15 @@ def test_answers_that_no_cell_has_are_refused(forge):
     for answers in (np.arange(3), np.arange(1), np.array([0j, 1j])):
         with pytest.raises(InvalidInput, match=r"name one of its answers|numbers or text"):
             load(forge(mechanism, {"answers": answers}))
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [np.full(2, 2.0**-10), np.full((1, 2), 2.0**-10, np.float32), np.full((1, 1, 2), 2.0**-10)],
+)
+@pytest.mark.parametrize("kind", ["cells", "continuous", "query"])
+def test_levels_of_another_type_or_shape_are_named(kind, levels, forge):
+    """Singles and doubles of a power of two are equal: nothing else would refuse the singles."""
+    mechanism = built(kind, PrivacyMap([[2.0**-10, 2.0**-10]], cell="100 m"))
+    with pytest.raises(InvalidInput, match="the levels in the file must be"):
+        load(forge(mechanism, {"levels": levels}))
