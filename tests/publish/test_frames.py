@@ -363,13 +363,13 @@ def test_our_own_sentences_pass():
 
 
 def test_reports_share_no_memory_with_what_a_mechanism_holds():
-    held = np.full((2, ROWS, 2), 48.8)
+    held = np.empty((4, ROWS))
 
     class Holding(wh.GlobeLaplace):
         def report(self, places, rng=None):
-            held[0] = super().report(places, rng=rng).coordinates
-            held[1] = places.coordinates
-            return wh.Points.trusted(held[0], wh.Sphere(), reproducible=False)
+            held[:2] = super().report(places, rng=rng).coordinates.T
+            held[2:] = places.coordinates.T
+            return wh.Points.trusted(held[:2].T, wh.Sphere(), reproducible=False)
 
     table = pa.Table.from_pandas(people(), preserve_index=False)
     released = wh.sanitize(table, lon="lon", lat="lat", mechanism=Holding(EPS))

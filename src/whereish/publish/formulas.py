@@ -30,9 +30,9 @@ def as_text(column: Any) -> Any:
     if not (types.is_string(kind) or types.is_large_string(kind)):
         return column
     leads = pc.match_substring_regex(column, _LEADS)
-    runs = pc.and_(leads, pc.invert(pc.match_substring_regex(column, _NUMBER)))
-    if not pc.any(runs).as_py():
+    if not pc.any(leads).as_py():
         return column
+    runs = pc.and_(leads, pc.invert(pc.match_substring_regex(column, _NUMBER)))
     mark, nothing = pa.scalar("'", kind), pa.scalar("", kind)
     return pc.if_else(runs, pc.binary_join_element_wise(mark, column, nothing), column)
 
