@@ -62,7 +62,8 @@ def encoded(ends: list[int], values: pa.Array) -> pa.Array:
 
 def struct(child: pa.Array) -> pa.Array:
     """A struct whose own nulls cover what its fields hold."""
-    return hidden(pa.StructArray.from_arrays([child, numbers()], ["c", "x"]), 1)
+    under = pa.array([NUMBER, NUMBER, 2.0, 3.0, 4.0, NUMBER])
+    return hidden(pa.StructArray.from_arrays([child, under], ["c", "x"]), 1)
 
 
 def fixed(kind) -> pa.Array:
@@ -78,6 +79,8 @@ def union(dense: bool) -> pa.Array:
     if dense:
         offsets = pa.array([0, 1, 3, 3, 4, 5], pa.int32())
         return pa.UnionArray.from_dense(codes, offsets, children, ["t", "c"], [5, 7])
+    # What a row's other type holds is not its value.
+    children[0] = pa.array([CANARY, CANARY, "c", CANARY, "e", CANARY])
     return pa.UnionArray.from_sparse(codes, children, ["t", "c"], [5, 7])
 
 
@@ -99,6 +102,7 @@ WORDS = pa.string()
 CATEGORY = pa.dictionary(pa.int8(), WORDS)
 MADE = {
     "double": numbers,
+    "double without nulls": lambda: pa.array([NUMBER, 1.0, 2.0, 3.0, 4.0, NUMBER]),
     "text": text,
     "large text": lambda: text(pa.large_string()),
     "text view": lambda: text(pa.string_view()),
