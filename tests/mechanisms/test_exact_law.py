@@ -287,7 +287,7 @@ def test_what_is_left_of_a_coordinate_is_exact():
             n, rest = nearest_node(coordinate, step)
             exact = Fraction(coordinate) - int(n) * Fraction(step)
             assert abs(exact - Fraction(rest)) <= Fraction(step) / 2**52
-            assert abs(rest) <= 0.51 * step
+            assert abs(rest) <= 0.52 * step
 
 
 @pytest.mark.parametrize(

@@ -309,11 +309,11 @@ def direction(word: np.uint64) -> tuple[float, float]:
 def nearest_node(coordinate: float, step: float) -> tuple[float, float]:
     """A number n of steps next to `coordinate`, and what is left: coordinate - n * step.
 
-    What is left is at most 0.51 steps, off by at most 2^-52 steps: n * step is product +
+    What is left is at most 0.52 steps, off by at most 2^-52 steps: n * step is product +
     low, exactly (Dekker), and coordinate - product is exact or that small.  So errors of a
     cell do not grow with the secret's coordinates, nor does the time that they cost.
     """
-    n = np.rint(coordinate / step)
+    n = np.rint(coordinate * (1 / step))
     product, low = two_product(n, step)
     return n, (coordinate - product) - low
 
