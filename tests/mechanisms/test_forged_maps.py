@@ -526,3 +526,16 @@ def test_levels_of_another_type_or_shape_are_named(kind, levels, forge):
     mechanism = built(kind, PrivacyMap([[2.0**-10, 2.0**-10]], cell="100 m"))
     with pytest.raises(InvalidInput, match="the levels in the file must be"):
         load(forge(mechanism, {"levels": levels}))
+
+
+def test_more_answers_than_a_query_may_have_are_refused_first(forge):
+    with pytest.raises(InvalidInput, match="at most 4096 answers"):
+        load(forge(built("query", two_cells()), {"answers": np.arange(5000)}))
+
+
+def test_a_query_under_a_divided_map_is_read(forge):
+    privacy_map = PrivacyMap(np.full((2, 2), 1e-3), cell="1 km")
+    mechanism = EikonalMechanism.build(privacy_map, query=np.arange(4), divide_stencil=True)
+    assert mechanism.divided > 1
+    read = load(forge(mechanism))
+    assert (read.divided, read.factor) == (mechanism.divided, mechanism.factor)

@@ -71,3 +71,16 @@ def test_large_indices_of_awkward_steps_are_read():
     values = Values("1/3", 10**9)
     index = np.array([10**9, 10**9 - 1, 123_456_789])
     assert values.indices(values.at(index)).tolist() == index.tolist()
+
+
+@pytest.mark.parametrize("text", ["1_1", "1", "١"])
+def test_text_is_no_value_and_only_decimals_are_steps(text):
+    """Python and numpy read "1_1" as 11: an identifier must not become a number."""
+    for data in ([text], np.array([text]), np.array([text, 1.0], object), text):
+        with pytest.raises(InvalidInput, match="must be numbers"):
+            Values(1, 20).indices(data)
+    if text != "1":
+        with pytest.raises(InvalidInput, match="finite number"):
+            Values(text, 20)
+    assert Values(1, 20, null=True).indices(np.array([None, 1], object)).tolist() == [-1, 1]
+    assert Values(1, 20).indices(3).shape == ()

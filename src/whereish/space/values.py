@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
-from whereish.space.points import FloatArray
+from whereish.space.points import FloatArray, plain_numbers
 
 __all__ = ["NULL", "IntArray", "Multiples", "Values", "as_numbers", "rational"]
 
@@ -35,6 +35,8 @@ def rational(number: Fraction | float | str, *, name: str) -> Fraction:
     try:
         if isinstance(number, Rational):
             return Fraction(number)
+        if isinstance(number, str) and (not number.isascii() or "_" in number):
+            raise ValueError  # Fraction would read "1_1" as 11
         return Fraction(str(float(number)) if isinstance(number, float) else number)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise InvalidInput(
@@ -189,8 +191,4 @@ def _whole(scaled: FloatArray, index: FloatArray) -> NDArray[np.bool_]:
 
 def as_numbers(data: ArrayLike) -> FloatArray:
     """Doubles, NaN for null."""
-    try:
-        return np.asarray(data, dtype=np.float64)  # None becomes NaN
-    except (TypeError, ValueError):
-        # The original message quotes the value, which is a secret.
-        raise InvalidInput("values must be numbers (None or NaN for null)") from None
+    return plain_numbers(data, "values (None or NaN for null)").reshape(np.shape(data))
