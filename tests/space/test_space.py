@@ -139,7 +139,10 @@ def test_planes_refuse_what_they_cannot_keep():
     [
         ("EPSG:3857", Box(176, -20, 182.7, -15)),
         ("EPSG:3857", Box(175, -20, 185, -15)),
-        ("EPSG:5070", Box(29.54, -37.65, 89.54, -36.65)),
+        (
+            "+proj=aea +lat_1=29.5 +lat_2=45.5 +lon_0=-96 +datum=WGS84",
+            Box(29.54, -37.65, 89.54, -36.65),
+        ),
         ("+proj=igh +datum=WGS84 +units=m +type=crs", Box(-61, 10, -20, 30)),
         ("+proj=healpix +datum=WGS84 +units=m +type=crs", Box(-100.2, 67.8, -11.2, 68.8)),
     ],

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from whereish import __version__
 from whereish.errors import InvalidInput
-from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import Space
@@ -118,9 +117,7 @@ def _digest(arrays: Mapping[str, NDArray[Any]], said: Mapping[str, Any]) -> str:
 def space_to_json(space: Space) -> dict[str, Any]:
     """A plain description of a plane, the sphere or a line."""
     if isinstance(space, Plane):
-        region = space.region
-        box = None if region is None else [region.x_low, region.y_low, region.x_high, region.y_high]
-        return {"kind": "plane", "crs": space.crs, "region": box}
+        return {"kind": "plane", **space.to_json()}
     if isinstance(space, Sphere):
         return {"kind": "sphere"}
     if isinstance(space, Line):
@@ -134,5 +131,4 @@ def space_from_json(data: Mapping[str, Any]) -> Space:
         return Sphere()
     if data["kind"] == "line":
         return Line()
-    region = None if data["region"] is None else Box(*data["region"])
-    return Plane(data["crs"], region)
+    return Plane.from_json(data)

@@ -110,7 +110,9 @@ class Channel:
         rows = certified_rows(
             np.ascontiguousarray(matrix[:, used]), kept.distances, metric_error=kept.error
         )
-        guarantee = _promise(kept.metric, f"{source}; {_verdict(rows.ratio)}")
+        guarantee = _promise(kept.metric, f"{source}; {_verdict(rows.ratio)}").on(
+            secrets.points.space
+        )
         facts = {"mixed": rows.mixed, **(details or {})}
         places = Sites(reports.points[used])
         return cls(secrets, places, rows.weights, guarantee, facts)
@@ -295,7 +297,8 @@ class Channel:
             certificate["details"],
         )
         source = f"verified from a saved channel; {_verdict(channel.verify())}"
-        return replace(channel, guarantee=_promise(channel.guarantee.metric, source))
+        promise = _promise(channel.guarantee.metric, source).on(channel.space)
+        return replace(channel, guarantee=promise)
 
 
 def _sites(coordinates: FloatArray, space: Mapping[str, Any]) -> Sites:

@@ -125,7 +125,8 @@ class CircularNoise(RoundedMechanism, TrueRadii):
             "circular noise (ElSalamouny and Gambs 2018, Theorem 4), checked over all pairs of"
             f" radii: at most {self.certificate.upper:.12g} of what l allows"
         )
-        return Guarantee(self.keeps.metric, Basis.CERTIFIED, source, NUMERICS)
+        keeps = Guarantee(self.keeps.metric, Basis.CERTIFIED, source, NUMERICS)
+        return keeps.on(self.plane)
 
     def certified(self, ell: Distinguishability) -> RadialRatio:
         """How well the radial keeps another l: the least t for which it keeps t * l."""

@@ -194,7 +194,8 @@ class EikonalMechanism(Composable):
                 "log-ratio over all neighbouring cells and reports is at most"
                 f" {self.built.law.factor:.6f} of the promise"
             )
-        return Guarantee(self.metric, Basis.CERTIFIED, source, "exact: integer masses")
+        keeps = Guarantee(self.metric, Basis.CERTIFIED, source, "exact: integer masses")
+        return keeps.on(self.space)
 
     @property
     def factor(self) -> float:

@@ -120,7 +120,8 @@ class EikonalQuery:
             "log-ratio over all neighbouring cells and answers is at most"
             f" {self.law.factor:.6f} of the promise"
         )
-        return Guarantee(self.metric, Basis.CERTIFIED, source, "exact: integer masses")
+        keeps = Guarantee(self.metric, Basis.CERTIFIED, source, "exact: integer masses")
+        return keeps.on(self.space)
 
     @property
     def factor(self) -> float:

@@ -87,7 +87,7 @@ class NoisyTest:
             Basis.THEOREM,
             "noisy threshold test (the distance to a public guess is 1-Lipschitz)",
             "exact: decided in ball arithmetic on lazily drawn bits",
-        )
+        ).on(self.space)
 
     def chance(self, distance: Length | str) -> float:
         """Probability that a guess at this distance from the secret holds."""

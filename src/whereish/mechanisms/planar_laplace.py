@@ -113,7 +113,8 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
         source = "planar Laplace (Andrés et al. 2013, section 4.1)"
         if self.plane.scale != 1.0:
             source += f", scale factor {self.plane.scale:.6f} of {self.plane.crs} charged"
-        return Guarantee(self.level * Euclidean(), Basis.THEOREM, source, NUMERICS)
+        keeps = Guarantee(self.level * Euclidean(), Basis.THEOREM, source, NUMERICS)
+        return keeps.on(self.plane)
 
     @property
     def mean_error(self) -> Length:

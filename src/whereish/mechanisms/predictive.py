@@ -124,7 +124,7 @@ class TraceRelease:
         """What this transcript tells at most: spent * d_inf, ex post; no bound for sets."""
         source = f"{_PAPER}, ex post: the likelihood ratio of this very transcript"
         metric = _d_inf(self.reports.space, self.spent, len(self))
-        return SpentBudget(metric, Basis.THEOREM, source, _NUMERICS)
+        return SpentBudget(metric, Basis.THEOREM, source, _NUMERICS).on(self.reports.space)
 
     @property
     def bound(self) -> Guarantee:
@@ -359,7 +359,7 @@ def _d_inf(space: Space, amount: Fraction, count: int) -> Metric:
 
 def _bounded(space: Space, amount: Fraction, count: int) -> Guarantee:
     source = f"{_PAPER}, theorem for a bounded budget manager"
-    return Guarantee(_d_inf(space, amount, count), Basis.THEOREM, source, _NUMERICS)
+    return Guarantee(_d_inf(space, amount, count), Basis.THEOREM, source, _NUMERICS).on(space)
 
 
 def _checked_times(times_s: ArrayLike | None, count: int) -> list[float] | list[None]:

@@ -8,12 +8,14 @@ probability of a set: another run may have spent, and told, more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
 from whereish.errors import InvalidInput, printable
 from whereish.privacy.metric import Metric, TupleSum
+from whereish.space.plane import Plane
+from whereish.space.points import Space
 from whereish.units import Epsilon, Length, at_least_one
 
 __all__ = ["Basis", "Guarantee", "SpentBudget"]
@@ -63,6 +65,15 @@ class Guarantee:
         """`times` independent reports of one secret; also a group of `times` equal secrets."""
         count = at_least_one(times, name="times", meaning="how often a release happens")
         return Guarantee(count * self.metric, self.basis, self.source, self.numerics)
+
+    def on(self, space: Space) -> Guarantee:
+        """The same, with what it owes to a projected plane.
+
+        The operation that takes places there is named; where the plane's scale factor is
+        an estimate, so is the guarantee.
+        """
+        basis, source = _located(self.basis, self.source, space)
+        return replace(self, basis=basis, source=source)
 
     def on_tuples(self, size: int) -> Guarantee:
         """Independent reports of each entry of a tuple of `size` secrets."""
@@ -139,6 +150,11 @@ class SpentBudget:
             _joined(self.numerics, other.numerics),
         )
 
+    def on(self, space: Space) -> SpentBudget:
+        """The same, with what it owes to a projected plane, as for a guarantee."""
+        basis, source = _located(self.basis, self.source, space)
+        return replace(self, basis=basis, source=source)
+
     def implies(self, metric: Metric) -> bool:
         """Refused: an amount that depends on the reports keeps no metric."""
         raise InvalidInput(
@@ -173,6 +189,17 @@ class SpentBudget:
     def __str__(self) -> str:
         words = f"{self.metric.description}, ex post ({self.basis.name.lower()}: {self.source})"
         return printable(words)
+
+
+def _located(basis: Basis, source: str, space: Space) -> tuple[Basis, str]:
+    operation = space.operation if isinstance(space, Plane) else None
+    if operation is None or not isinstance(space, Plane):
+        return basis, source
+    source = f"{source}; places on {space.crs} by {operation.description}"
+    if space.proven:
+        return basis, source
+    source += f", whose scale factor {space.scale:.6f} is estimated from samples, not proven"
+    return Basis.ESTIMATED, source
 
 
 def _grounds(data: dict[str, Any]) -> tuple[Basis, str, str]:

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
-from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, Space, checked_coordinates, plain_numbers
@@ -235,10 +234,11 @@ class PrivacyMap:
         depend on how a class prints itself: a map read from a file has the digest it was
         saved with.
         """
-        crs, region = self.plane.crs, self.plane.region
+        crs, region, shift = self.plane.crs, self.plane.region, self.plane.shift
+        by = "" if shift is None else f", shift={shift!r}"
         place = (
             f"{self.shape} {self.cell} {self.origin}"
-            f" Plane(crs={None if crs is None else str(crs)!r}, region={_box_text(region)})"
+            f" Plane(crs={None if crs is None else str(crs)!r}, region={_box_text(region)}{by})"
             f" {self.one_dimensional}"
         )
         levels = np.ascontiguousarray(self.values, "<f8").tobytes()
@@ -246,13 +246,11 @@ class PrivacyMap:
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the levels."""
-        region = self.plane.region
         return {
             "shape": list(self.shape),
             "cell_m": list(self.raster.cell),
             "origin_m": list(self.origin),
-            "crs": self.plane.crs,
-            "region": None if region is None else list(region.bounds),
+            **self.plane.to_json(),
             "plane_scale": self.plane.scale,
             "one_dimensional": self.one_dimensional,
             "sha256": self.digest(),
@@ -261,8 +259,7 @@ class PrivacyMap:
     @classmethod
     def from_json(cls, data: dict[str, Any], values: FloatArray) -> PrivacyMap:
         """The map that :meth:`to_json` described, with its levels."""
-        region = None if data["region"] is None else Box(*data["region"])
-        plane = Plane(data["crs"], region)
+        plane = Plane.from_json(data)
         x, y = data["origin_m"]
         width, height = data["cell_m"]
         levels = values[0] if data["one_dimensional"] else values

@@ -96,6 +96,12 @@ class BatchSanitizer:
 
     def _check_space(self) -> None:
         space, in_metres = self.mechanism.space, [isinstance(at, XY) for at in self.locations]
+        if isinstance(space, Plane) and not space.proven:
+            raise InvalidInput(
+                f"the scale factor of {space.description} is only estimated, so nothing can be"
+                " promised of a release: choose a projection with a known one (UTM, Lambert,"
+                " Plane.around(...)) or GlobeLaplace"
+            )
         if not any(in_metres):
             # A plane without a coordinate system refuses degrees when they come; say it now.
             nowhere = isinstance(space, Plane) and space.crs is None

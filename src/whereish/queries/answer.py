@@ -162,7 +162,7 @@ def _on_places(
         Basis.THEOREM,
         f"planar Laplace on a {sensitivity.value}-sensitive centroid ({_THEOREM})",
         f"exact on places read to {LATTICE_M:.3g} m",
-    )
+    ).on(space)
     value = np.asarray(cells[0] * resolution.m)
     return Answer(value, guarantee, sensitivity, False, mechanism, rng.reproducible)
 

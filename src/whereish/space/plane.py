@@ -4,22 +4,27 @@ A projection stretches.  If no direction at any place of the region is stretched
 by more than k, then the distance of two images is at most k times the geodesic
 distance, since the image of the geodesic is a path between them.  A planar
 mechanism that is private at eps/k on the plane is private at eps in true metres.
+
+That needs one continuous function for the whole region: one coordinate operation is pinned
+(:mod:`whereish.space.operation`), and k is proven for it where there is a closed form
+(:mod:`whereish.space.stretch`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
 from whereish.space.box import Box
+from whereish.space.operation import Operation, available_operations, operation_for
 from whereish.space.points import FloatArray, Points, stacked_degrees
-from whereish.space.sphere import WGS84_A, WGS84_E2
+from whereish.space.stretch import Stretch, stretch_of
 from whereish.units import Length
 
 if TYPE_CHECKING:
@@ -27,9 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Plane"]
 
-_WIDEST_REGION_DEGREES = 90.0
-_GRID = 48
-_WORST_SCALE = 20.0
+_SLACK_DEGREES = 2e-6
+"""Places return from the plane to within this: PROJ turns Helmert's rotation back only to
+theta² times the Earth's radius, 0.13 m for 30 seconds of arc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +49,52 @@ class Plane:
     region
         With a `crs`: where secrets may be, as a box of longitudes and latitudes.
         Declared, never inferred from data.
+    shift
+        The name of the datum operation, "OSGB36 to WGS 84 (6)", where PROJ's best one is
+        not wanted or not installed.
 
     :meth:`metres`, :meth:`projected` and :meth:`around` say the same in words.
     """
 
     crs: str | None = None
     region: Box | None = None
+    shift: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if (self.crs is None) != (self.region is None):
             raise InvalidInput("a plane must have both a crs and a region, or neither")
+        if self.shift is not None:
+            if self.crs is None or self.region is None:
+                raise InvalidInput("a plane without a crs has no datum shift")
+            # One name for one plane: none for the best operation.
+            named = operation_for(self.crs, self.region, self.shift)
+            best = available_operations(self.crs, self.region)
+            usual = best.best_installed and named == best.operations[0]
+            object.__setattr__(self, "shift", None if usual else named.name)
         _ = self.scale  # refuses what cannot be projected
 
     @property
     def scale(self) -> float:
         """The largest factor by which the projection stretches over the region."""
+        return self._stretch.factor
+
+    @property
+    def proven(self) -> bool:
+        """Whether `scale` is proven; otherwise it is estimated from samples."""
+        return self._stretch.proven
+
+    @property
+    def operation(self) -> Operation | None:
+        """The one coordinate operation from WGS84 that all places take."""
         if self.crs is None or self.region is None:
-            return 1.0
-        return _largest_scale(self.crs, self.region)
+            return None
+        return operation_for(self.crs, self.region, self.shift)
+
+    @property
+    def _stretch(self) -> Stretch:
+        if self.crs is None or self.region is None:
+            return Stretch(1.0, True)
+        return stretch_of(self.crs, self.region, self.shift)
 
     @classmethod
     def metres(cls) -> Plane:
@@ -69,9 +102,9 @@ class Plane:
         return cls()
 
     @classmethod
-    def projected(cls, crs: str, region: Box) -> Plane:
+    def projected(cls, crs: str, region: Box, *, shift: str | None = None) -> Plane:
         """A projected coordinate system over `region` (degrees)."""
-        return cls(crs, region)
+        return cls(crs, region, shift=shift)
 
     @classmethod
     def around(cls, lon: float, lat: float, radius: Length | str) -> Plane:
@@ -109,14 +142,44 @@ class Plane:
         transformer = self._transformer()
         degrees = stacked_degrees(lon, lat)
         self._refuse_outside(degrees)
-        x, y = transformer.transform(degrees[:, 0], degrees[:, 1], errcheck=True)
+        x, y = transformer.transform(degrees[:, 0], degrees[:, 1])
         return Points(np.column_stack([x, y]), self)
 
     def to_degrees(self, points: Points) -> tuple[FloatArray, FloatArray]:
-        """Longitudes and latitudes of points of this plane."""
+        """Longitudes and latitudes of points of this plane.
+
+        A report may lie where the projection has no place.  It is moved towards the
+        middle of the region, to the last point found that is a place: a function of the
+        report alone, so the promise stands, and nothing is ever drawn again.
+        """
+        transformer = self._transformer()
         x, y = points.coordinates[:, 0], points.coordinates[:, 1]
-        lon, lat = self._transformer().transform(x, y, direction="INVERSE", errcheck=True)
-        return np.asarray(lon), np.asarray(lat)
+        lon, lat = _inverse(transformer, x, y)
+        nowhere = np.isnan(lon)
+        if nowhere.any():
+            lon[nowhere], lat[nowhere] = self._moved_in(transformer, x[nowhere], y[nowhere])
+        return lon, lat
+
+    def _moved_in(
+        self, transformer: Transformer, x: FloatArray, y: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bisection between the middle of the region, which is a place, and each point."""
+        assert self.region is not None
+        r = self.region
+        middle_x, middle_y = transformer.transform(
+            (r.x_low + r.x_high) / 2, (r.y_low + r.y_high) / 2
+        )
+        inside, outside = np.zeros_like(x), np.ones_like(x)
+        best = _inverse(transformer, np.full_like(x, middle_x), np.full_like(y, middle_y))
+        for _ in range(60):
+            part = (inside + outside) / 2
+            found = _inverse(
+                transformer, middle_x + part * (x - middle_x), middle_y + part * (y - middle_y)
+            )
+            place = ~np.isnan(found[0])
+            inside, outside = np.where(place, part, inside), np.where(place, outside, part)
+            best = np.where(place, found[0], best[0]), np.where(place, found[1], best[1])
+        return best
 
     def check_region(self, coordinates: FloatArray) -> None:
         """Raise `InvalidInput` unless all rows lie in the declared region.
@@ -124,9 +187,8 @@ class Plane:
         Beyond it the scale says nothing, so no secret may be there.
         """
         if self.crs is not None:
-            x, y = coordinates[:, 0], coordinates[:, 1]
-            degrees = _transformer(self.crs).transform(x, y, direction="INVERSE")
-            self._refuse_outside(np.column_stack(degrees), slack=1e-9)
+            degrees = _inverse(self._transformer(), coordinates[:, 0], coordinates[:, 1])
+            self._refuse_outside(np.column_stack(degrees), slack=_SLACK_DEGREES)
 
     def in_region(self, coordinates: FloatArray) -> NDArray[np.bool_]:
         """Which rows lie in the declared region; all of them where none is declared."""
@@ -149,112 +211,52 @@ class Plane:
             )
 
     def _transformer(self) -> Transformer:
-        if self.crs is None:
+        operation = self.operation
+        if operation is None:
             raise InvalidInput(
                 "this plane has no coordinate system, so degrees have no place in it;"
                 " declare one with Plane.projected('EPSG:...', region) or use GlobeLaplace"
             )
-        return _transformer(self.crs)
+        return operation.transformer()
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain description, with the operation that was used."""
+        r, operation = self.region, self.operation
+        return {
+            "crs": self.crs,
+            "region": None if r is None else [r.x_low, r.y_low, r.x_high, r.y_high],
+            "operation": None
+            if operation is None
+            else {"name": operation.name, "accuracy_m": operation.accuracy_m},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plane:
+        """The plane that :meth:`to_json` described; refused where its operation is missing.
+
+        Descriptions of earlier versions name no operation: theirs is the first that is
+        installed.
+        """
+        region = None if data["region"] is None else Box(*data["region"])
+        if data["crs"] is None or region is None:
+            return cls(data["crs"], region)
+        said = data.get("operation")
+        if said is not None:
+            return cls(data["crs"], region, shift=str(said["name"]))
+        found = available_operations(data["crs"], region)
+        lesser = not found.best_installed and found.operations
+        return cls(data["crs"], region, shift=found.operations[0].name if lesser else None)
+
+    def __repr__(self) -> str:
+        shift = "" if self.shift is None else f", shift={self.shift!r}"
+        return f"Plane(crs={self.crs!r}, region={self.region!r}{shift})"
 
 
-@lru_cache(maxsize=32)
-def _transformer(crs: str) -> Transformer:
-    """Degrees to plane.  A missing datum grid is an error, not a silent detour."""
-    from pyproj import CRS, Transformer
-    from pyproj.exceptions import CRSError
-
-    try:
-        target = CRS.from_user_input(crs)
-    except CRSError:
-        raise InvalidInput(
-            "crs must be a projected coordinate system in metres that PROJ knows, such as"
-            f" 'EPSG:2154'; got {crs!r}"
-        ) from None
-    units = {axis.unit_name for axis in target.axis_info}
-    if not target.is_projected or not units <= {"metre", "meter"}:
-        raise InvalidInput(
-            f"crs must be projected, with axes in metres, such as 'EPSG:2154'; got {crs!r}"
-        )
-    return Transformer.from_crs(
-        "OGC:CRS84", target, always_xy=True, only_best=True, allow_ballpark=False
-    )
-
-
-@lru_cache(maxsize=32)
-def _largest_scale(crs: str, region: Box) -> float:
-    """Largest stretching over the region, with the discretisation's error added.
-
-    The geodesic between two places of the box may bulge towards a pole, at most
-    to atan(tan φ / cos(width/2)); the box is widened by that.  The maximum over a grid
-    is then raised by four times what doubling the grid changed.  Derivatives do not see
-    a tear (a projection's edge inside the box), so neighbouring nodes must also stay
-    within the scale of each other.
-    """
-    if region.width > _WIDEST_REGION_DEGREES or max(-region.y_low, region.y_high) >= 89:
-        raise InvalidInput(
-            f"a plane's region must be at most {_WIDEST_REGION_DEGREES:g} degrees wide and within"
-            " 89 degrees of latitude; for more of the Earth use GlobeLaplace"
-        )
-    half = math.radians(region.width / 2)
-    south, north = (
-        math.degrees(math.atan(math.tan(math.radians(lat)) / math.cos(half)))
-        for lat in (region.y_low, region.y_high)
-    )
-    south, north = min(south, region.y_low) - 1e-3, max(north, region.y_high) + 1e-3
-
-    def grid(count: int) -> tuple[FloatArray, FloatArray]:
-        columns, rows = (
-            np.linspace(region.x_low, region.x_high, count),
-            np.linspace(south, north, count),
-        )
-        lon, lat = np.meshgrid(columns, rows)
-        return lon, lat
-
-    coarse, fine = (
-        float(_stretch(crs, *(axis.ravel() for axis in grid(count))).max())
-        for count in (_GRID + 1, 2 * _GRID + 1)
-    )
-    scale = fine + 4 * abs(fine - coarse) + 1e-7
-    if not scale <= _WORST_SCALE or _is_torn(crs, *grid(2 * _GRID + 1), scale):
-        raise InvalidInput(
-            f"the projection {crs!r} does not cover the declared region in one piece (it has an"
-            " edge there, or stretches it beyond use): declare a smaller region, choose another"
-            " projection, or use GlobeLaplace"
-        )
-    return scale
-
-
-def _is_torn(crs: str, lon: FloatArray, lat: FloatArray, scale: float) -> bool:
-    """Whether two neighbours of a grid are farther apart on the plane than `scale` allows."""
-    from pyproj import Geod
-
-    x, y = (np.asarray(axis) for axis in _transformer(crs).transform(lon, lat))
-    geod = Geod(ellps="WGS84")
-    for a, b in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
-        true = geod.inv(lon[a].ravel(), lat[a].ravel(), lon[b].ravel(), lat[b].ravel())[2]
-        if not (np.hypot(x[a] - x[b], y[a] - y[b]).ravel() <= scale * true).all():
-            return True
-    return False
-
-
-def _stretch(crs: str, lon: FloatArray, lat: FloatArray) -> FloatArray:
-    """The largest factor by which the projection stretches any direction at each place.
-
-    It is the larger singular value of the projection's derivative (by central
-    differences) between WGS84 metres and the plane's.  PROJ's own factors will not do:
-    for Web Mercator they are relative to a sphere, and up to 0.7% too small.
-    """
-    transform, step = _transformer(crs).transform, 1e-4
-    sides = [
-        transform(lon + dx, lat + dy)
-        for dx, dy in np.array([[1, 0], [-1, 0], [0, 1], [0, -1]]) * step
-    ]
-    (xe, ye), (xw, yw), (xn, yn), (xs, ys) = (np.asarray(side) for side in sides)
-    sine = np.sin(np.radians(lat))
-    flat = 1 - WGS84_E2 * sine**2
-    metres_east = np.radians(2 * step) * np.cos(np.radians(lat)) * WGS84_A / np.sqrt(flat)
-    metres_north = np.radians(2 * step) * WGS84_A * (1 - WGS84_E2) / flat**1.5
-    a, c = (xe - xw) / metres_east, (ye - yw) / metres_east
-    b, d = (xn - xs) / metres_north, (yn - ys) / metres_north
-    # Singular values of [[a, b], [c, d]]: half of hypot(a + d, b - c) plus hypot(a - d, b + c).
-    return np.asarray((np.hypot(a + d, b - c) + np.hypot(a - d, b + c)) / 2)
+def _inverse(
+    transformer: Transformer, x: FloatArray, y: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Degrees of points of a plane; NaN where they are no place on Earth."""
+    lon, lat = (np.array(axis) for axis in transformer.transform(x, y, direction="INVERSE"))
+    nowhere = ~(np.isfinite(lon) & (np.abs(lat) <= 90.0))
+    lon[nowhere] = lat[nowhere] = np.nan
+    return lon, lat
