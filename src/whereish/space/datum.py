@@ -84,6 +84,13 @@ class Datum:
             np.where(bad, np.inf, stretch),
         )
 
+    def is_small(self, lat: float) -> bool:
+        """Whether frames turn so little, up to a latitude in degrees, that the bounds hold."""
+        if not self.text:
+            return True
+        alpha = self._alpha(np.array([lat]), np.zeros(1))[0]
+        return bool(self.norm * (alpha + self.angle) <= _LARGEST_ANGLE)
+
     def _alpha(self, lat: FloatArray, north: FloatArray) -> FloatArray:
         """By how much the frame turns: about the axis d / (R cos phi), and by shape."""
         cosine = np.cos(np.minimum(np.abs(np.radians(lat)) + north, 1.56))

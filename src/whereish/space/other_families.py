@@ -77,8 +77,18 @@ class PlateCarree:
 class AzimuthalEqualArea:
     """Lambert's azimuthal equal-area projection about (0, phi_0).
 
-    The ellipsoid goes to its authalic sphere (parallels by p, meridians by 1/p), that to the
-    plane (its derivative is :meth:`_sphere`), and x by D, y by 1/D, so that the centre is true.
+    Its derivative is E Q F.  F = diag(p, 1/p) takes the ellipsoid to its authalic sphere
+    (latitudes beta); Q = U S V that to a plane, where S = diag(cos c/2, sec c/2) at distance c from
+    the centre and U, V are rotations by the azimuths there; E = diag(D, 1/D) makes the centre
+    true.  From the middle of a cell to another place of it the norm of E Q F changes as follows.
+
+    - p by a factor r: F by diag(r, 1/r) from the right, the norm by at most max(r, 1/r).
+    - S by a factor r: E U S V F by F^-1 V' diag V F from the right, which is within
+      max(p², p^-2) (max(r, 1/r) - 1) of 1.
+    - U turns by t: E U(t) = U(t) (U(-t) E U(t)), whose last factor differs from E by at most
+      |D - 1/D| |sin t|; the norm so by that times |S| |F|.  Likewise V by |p - 1/p| |E| |S|.
+    - About the centre azimuths turn fast, but Q = (U V) (V' S V), where U V turns by at most
+      tan c/2 + tan beta times the way, and V' S V changes by (sec c/2 - cos c/2) |sin t|.
     """
 
     ellipsoid: Ellipsoid
@@ -88,55 +98,93 @@ class AzimuthalEqualArea:
 
     def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
         """An upper bound on each cell, and the value in its middle."""
-        middle_lon, middle_lat = (lon.lo + lon.hi) / 2, (lat.lo + lat.hi) / 2
-        at = self._largest(Interval(middle_lon, middle_lon), Interval(middle_lat, middle_lat))
-        return self._largest(lon, lat), at
+        lam, phi = (lon.lo + lon.hi) / 2, (lat.lo + lat.hi) / 2
+        wide = (lon.hi - lon.lo) / 2
+        beta, middle = lat.rising(self._beta), self._beta(phi)
+        high = np.maximum(beta.hi - middle, middle - beta.lo)
+        value, p, d = self._value(lam, phi)
+        far, g, g_low, g_high = self._distances(lon, beta, lam, middle, wide, high)
+        reshape, recentre = np.maximum(p, 1 / p), max(d, 1 / d)
+        grown = np.sqrt(np.maximum((1 + g) / (1 + g_low), (1 + g_high) / (1 + g)))
+        grown = 1 + reshape**2 * (grown - 1)
+        grown = grown * np.exp(self._slope(lat, beta).magnitude * high)
+        apart = np.maximum(np.arccos(np.clip(g, -1, 1)) - far, 1e-300)
+        turn = np.minimum(far / np.sin(np.minimum(apart, np.pi / 2)), 1.0)
+        spin = np.minimum(turn + far * np.tan(beta.magnitude), 1.0)
+        secant, off_centre = np.sqrt(2 / (1 + g)), abs(d - 1 / d) * reshape
+        outside = secant * (off_centre * turn + np.abs(p - 1 / p) * recentre * spin)
+        slow = far * (np.tan(np.arccos(np.clip(g_low, -1, 1)) / 2) + np.tan(beta.magnitude))
+        inside = secant * off_centre * slow + recentre * reshape * (secant - 1 / secant) * spin
+        return (value + np.minimum(outside, inside)) * grown, value
 
-    def _largest(self, lon: Interval, lat: Interval) -> FloatArray:
+    def _beta(self, lat: FloatArray) -> FloatArray:
+        """Authalic latitude."""
         pole = float(self.ellipsoid.authalic(np.array(math.pi / 2)))
-        sine_0 = float(self.ellipsoid.authalic(np.array(self.centre))) / pole
-        cosine_0 = math.sqrt(max(1 - sine_0**2, 0.0))
-        radius = math.sqrt(pole / 2)
+        return np.asarray(np.arcsin(np.clip(self.ellipsoid.authalic(lat) / pole, -1.0, 1.0)))
+
+    def _distances(
+        self,
+        lon: Interval,
+        beta: Interval,
+        lam: FloatArray,
+        middle: FloatArray,
+        wide: FloatArray,
+        high: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """How far cells reach on the sphere; cos c in their middles, and its least and largest."""
+        sine_0, cosine_0 = math.sin(self._centre), math.cos(self._centre)
+        sine, cosine = beta.rising(np.sin), beta.cos()
+        cos_l, sin_l = lon.cos(), lon.sin()
+        g = sine_0 * np.sin(middle) + cosine_0 * np.cos(middle) * np.cos(lam)
+        north = (sine_0 * cosine - cosine_0 * (sine * cos_l)).magnitude
+        east = (cosine_0 * (cosine * sin_l)).magnitude
+        change = north * high + east * wide
+        far = np.hypot(high, cosine.hi * wide)
+        return far, g, np.maximum(g - change, -1.0), np.minimum(g + change, 1.0)
+
+    @property
+    def _centre(self) -> float:
+        return float(self._beta(np.array(self.centre)))
+
+    def _slope(self, lat: Interval, beta: Interval) -> Interval:
+        """d ln p / d beta = -tan beta + sin phi (R/a)² cos beta / m², R the sphere's radius."""
+        half = float(self.ellipsoid.authalic(np.array(math.pi / 2))) / 2
+        m = _parallel(self.ellipsoid, lat).inverse()
+        return half * (lat.rising(np.sin) * (beta.cos() * m.square())) - beta.rising(np.tan)
+
+    def _value(self, lam: FloatArray, phi: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """The norm of E Q F, p and D at places."""
+        radius = math.sqrt(float(self.ellipsoid.authalic(np.array(math.pi / 2))) / 2)
         d = 1.0
         if abs(self.centre) < math.pi / 2 - 1e-10:
-            d = float(self.ellipsoid.parallel(np.array(self.centre))) / (radius * cosine_0)
-        sine = lat.rising(self.ellipsoid.authalic) * (1 / pole)
-        cosine = (1.0 - sine.square()).sqrt()
-        p = radius * cosine * _parallel(self.ellipsoid, lat).inverse()
-        (xe, xn), (ye, yn) = self._sphere(lon, sine, cosine, sine_0, cosine_0)
-        q = p.inverse()
-        a, b = d * (xe * p), d * (xn * q)
-        c, e = (1 / d) * (ye * p), (1 / d) * (yn * q)
+            d = float(self.ellipsoid.parallel(np.array(self.centre)))
+            d /= radius * math.cos(self._centre)
+        beta = self._beta(phi)
+        p = radius * np.cos(beta) / self.ellipsoid.parallel(phi)
+        (xe, xn), (ye, yn) = self._sphere(lam, beta)
+        a, b, c, e = d * xe * p, d * xn / p, ye * p / d, yn / (p * d)
         # Singular values of [[a, b], [c, e]], as in stretch.stretch_at.
-        with np.errstate(invalid="ignore"):
-            one = np.hypot((a + e).magnitude, (b - c).magnitude)
-            two = np.hypot((a - e).magnitude, (b + c).magnitude)
-        return np.asarray((one + two) / 2)
+        value = (np.hypot(a + e, b - c) + np.hypot(a - e, b + c)) / 2
+        return np.asarray(value), np.asarray(p), d
 
-    @staticmethod
     def _sphere(
-        lon: Interval, sine: Interval, cosine: Interval, sine_0: float, cosine_0: float
-    ) -> tuple[tuple[Interval, Interval], tuple[Interval, Interval]]:
+        self, lam: FloatArray, beta: FloatArray
+    ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
         """Derivatives of k (cos b sin l, cos b0 sin b - sin b0 cos b cos l) east and north.
 
         k = sqrt(2 / (1 + g)) with g the cosine of the distance to the centre.
         """
-        cos_l, sin_l = lon.cos(), lon.sin()
-        g = sine_0 * sine + cosine_0 * (cosine * cos_l)
-        inverse = (1.0 + g).inverse()
-        k = (2.0 * inverse).sqrt()
-        north = sine_0 * cosine - cosine_0 * (sine * cos_l)
-        x, y = cosine * sin_l, cosine_0 * sine - sine_0 * (cosine * cos_l)
-        shrink = 0.5 * inverse
-        g_east = -cosine_0 * sin_l
+        sine_0, cosine_0 = math.sin(self._centre), math.cos(self._centre)
+        sine, cosine, cos_l, sin_l = np.sin(beta), np.cos(beta), np.cos(lam), np.sin(lam)
+        g = sine_0 * sine + cosine_0 * cosine * cos_l
+        k, shrink = np.sqrt(2 / (1 + g)), 0.5 / (1 + g)
+        north, east = sine_0 * cosine - cosine_0 * sine * cos_l, -cosine_0 * sin_l
+        x, y = cosine * sin_l, cosine_0 * sine - sine_0 * cosine * cos_l
         return (
+            (k * (cos_l - shrink * east * x), k * (-sine * sin_l - shrink * north * x)),
             (
-                k * (cos_l - shrink * (g_east * x)),
-                k * (-(sine * sin_l) - shrink * (north * x)),
-            ),
-            (
-                k * (sine_0 * sin_l - shrink * (g_east * y)),
-                k * (cosine_0 * cosine + sine_0 * (sine * cos_l) - shrink * (north * y)),
+                k * (sine_0 * sin_l - shrink * east * y),
+                k * (cosine_0 * cosine + sine_0 * sine * cos_l - shrink * north * y),
             ),
         )
 

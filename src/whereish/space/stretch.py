@@ -35,7 +35,7 @@ _WORST_SCALE = 20.0
 _SLACK_DEGREES = 4e-6
 """By how much more the box is widened: a plane takes places within 2e-6 degrees of its region."""
 _TIGHT = 2e-7
-_MOST_CELLS = 4096
+_MOST_CELLS = 8192
 MARGIN = 1e-9
 """Relative; for the roundings of doubles, here (some hundred of 2^-53) and in PROJ (nanometres)."""
 
@@ -144,7 +144,7 @@ def _proven(operation: Operation, box: Box) -> float | None:
         return None
     for family in families_of(steps[at]):
         datum = datum_of(steps[:at], family.ellipsoid)
-        if datum is None:
+        if datum is None or not datum.is_small(max(-box.y_low, box.y_high)):
             return None
         x, y = np.array([(box.x_low + box.x_high) / 2]), np.array([(box.y_low + box.y_high) / 2])
         image = datum.image(x, y, np.zeros(1), np.zeros(1))
