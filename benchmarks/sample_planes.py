@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -20,7 +19,7 @@ import numpy as np
 from whereish.errors import InvalidInput
 from whereish.space import Box, Plane
 from whereish.space.ellipsoid import WGS84
-from whereish.space.operation import _candidates, _projected
+from whereish.space.operation import available_operations
 
 ROUNDING_M = 1e-7
 """Images are computed to some nanometres: coordinates of 10^7 m in doubles, and PROJ's series."""
@@ -106,14 +105,12 @@ def look(plane: Plane, segments: int, generator: np.random.Generator, found: Tal
         found.exceeded.append(f"{label} by {-excess:.3g}{'' if plane.proven else ' (estimated)'}")
 
 
-def random_region(
-    bounds: tuple[float, float, float, float], generator: np.random.Generator
-) -> Box:
-    """A box about a place of an area of use, or a little beyond it: inside or across its border."""
+def random_region(bounds: tuple[float, float, float, float], generator: np.random.Generator) -> Box:
+    """A box about a place of an area of use: inside it, or across its border."""
     west, south, east, north = bounds
     wide, high = (east - west) % 360 or 360.0, north - south
-    lon = west + wide * generator.uniform(-0.05, 1.05)
-    lat = float(np.clip(south + high * generator.uniform(-0.05, 1.05), -85, 85))
+    lon = west + wide * generator.uniform()
+    lat = float(np.clip(south + high * generator.uniform(), -85, 85))
     half_lon, half_lat = np.exp(generator.uniform(np.log([0.02, 0.02]), np.log([8.0, 5.0])))
     share = generator.uniform(0.05, 1.0)
     half_lon, half_lat = min(half_lon, share * wide / 2), min(half_lat, share * high / 2)
@@ -129,8 +126,9 @@ def short_m(lon: np.ndarray, lat: np.ndarray, lon_2: np.ndarray, lat_2: np.ndarr
 
 
 def images(plane: Plane, lon: np.ndarray, lat: np.ndarray) -> np.ndarray:
-    """Coordinates on the plane, (n, 2)."""
-    return plane.from_degrees(lon, lat).coordinates
+    """Coordinates on the plane, (n, 2), as `Plane.from_degrees` computes them."""
+    assert plane.operation is not None
+    return np.column_stack(plane.operation.transformer().transform(lon, lat))
 
 
 def largest_stretch(plane: Plane, segments: int, generator: np.random.Generator) -> float:
@@ -141,7 +139,8 @@ def largest_stretch(plane: Plane, segments: int, generator: np.random.Generator)
     edge, side = generator.uniform(size=segments) < 1 / 3, generator.integers(4, size=segments)
     u = np.where(edge & (side < 2), side, u)
     v = np.where(edge & (side >= 2), side - 2, v)
-    lon, lat = r.x_low + r.width * u, r.y_low + r.height * v
+    lon = np.clip(r.x_low + r.width * u, r.x_low, r.x_high)
+    lat = np.clip(r.y_low + r.height * v, r.y_low, r.y_high)
     way = generator.uniform(0, 2 * np.pi, segments)
     step = 150.0 / 111_000
     lon_2 = np.clip(lon + step * np.cos(way) / np.cos(np.radians(lat)), r.x_low, r.x_high)
@@ -179,13 +178,10 @@ def largest_jump_m(
 def border_jump_m(plane: Plane, generator: np.random.Generator, apart: float = 1e-10) -> float:
     """The same over pairs on both sides of the borders of areas of use of all operations."""
     r = plane.region
-    assert r is not None and plane.crs is not None
-    group = _candidates(_projected(plane.crs), r)
+    assert r is not None
+    assert plane.crs is not None
     pairs = []
-    for one in itertools.chain(group.transformers, group.unavailable_operations):
-        if one.area_of_use is None:
-            continue
-        west, south, east, north = one.area_of_use.bounds
+    for west, south, east, north in available_operations(plane.crs, r).areas:
         for lon in (west, east):
             x = r.x_low + (lon - r.x_low) % 360
             y = generator.uniform(r.y_low, r.y_high, 8)

@@ -7,6 +7,7 @@ chosen for the declared region and built from its own pipeline, which has no alt
 
 from __future__ import annotations
 
+import itertools
 import math
 import shlex
 import warnings
@@ -136,10 +137,15 @@ def operation_for(crs: str, region: Box, name: str | None = None) -> Operation:
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """Operations that cover a region and can be used, in PROJ's order."""
+    """Operations that cover a region and can be used, in PROJ's order.
+
+    `areas` are the bounds (west, south, east, north) in degrees of all areas of use in question,
+    between which PROJ would choose.
+    """
 
     operations: tuple[Operation, ...]
     best_installed: bool
+    areas: tuple[tuple[float, float, float, float], ...]
 
 
 @lru_cache(maxsize=128)
@@ -165,7 +171,9 @@ def available_operations(crs: str, region: Box) -> Available:
         if covers or all(step["proj"] in _NO_SHIFT for step in steps_of(one.definition)[:-1]):
             accuracy = one.accuracy if one.accuracy >= 0 else None
             found.append(Operation(_name(one.description), accuracy, one.definition))
-    return Available(tuple(found), bool(group.best_available))
+    every = itertools.chain(group.transformers, group.unavailable_operations)
+    areas = tuple(one.area_of_use.bounds for one in every if one.area_of_use is not None)
+    return Available(tuple(found), bool(group.best_available), areas)
 
 
 _NO_SHIFT = ("unitconvert", "axisswap", "noop")
