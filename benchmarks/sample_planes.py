@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 import collections
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,12 +65,15 @@ class Tally:
 
 
 def sample(
-    planes: int, segments: int, generator: np.random.Generator, tally: Tally | None = None
+    planes: int,
+    segments: int,
+    generator: np.random.Generator,
+    progress: Callable[[Tally], None] = lambda _: None,
 ) -> Tally:
     """Draw coordinate systems and regions until `planes` are accepted; look at each."""
     from pyproj.database import query_crs_info
 
-    found = Tally() if tally is None else tally
+    found = Tally()
     known = [
         one
         for one in query_crs_info("EPSG")
@@ -85,6 +89,7 @@ def sample(
             found.refused[next(said, str(refusal))] += 1
             continue
         look(plane, segments, generator, found)
+        progress(found)
     return found
 
 
@@ -203,8 +208,13 @@ def main() -> None:
     parser.add_argument("--segments", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=11)
     asked = parser.parse_args()
-    found = sample(asked.planes, asked.segments, np.random.default_rng(asked.seed))
-    print(*found.lines(), sep="\n")
+
+    def progress(found: Tally) -> None:
+        if (found.proven + found.estimated) % 50 == 0:
+            print(*found.lines(), "", sep="\n", file=sys.stderr, flush=True)
+
+    generator = np.random.default_rng(asked.seed)
+    print(*sample(asked.planes, asked.segments, generator, progress).lines(), sep="\n")
 
 
 if __name__ == "__main__":

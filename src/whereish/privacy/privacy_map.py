@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.errors import InvalidInput
+from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import FloatArray, Points, Space, checked_coordinates, plain_numbers

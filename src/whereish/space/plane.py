@@ -194,8 +194,7 @@ class Plane:
         """Which rows lie in the declared region; all of them where none is declared."""
         if self.crs is None or self.region is None:
             return np.ones(len(coordinates), np.bool_)
-        x, y = coordinates[:, 0], coordinates[:, 1]
-        degrees = _transformer(self.crs).transform(x, y, direction="INVERSE")
+        degrees = _inverse(self._transformer(), coordinates[:, 0], coordinates[:, 1])
         return self.region.contains_degrees(np.column_stack(degrees))
 
     def _refuse_outside(self, degrees: FloatArray, slack: float = 0.0) -> None:
@@ -221,10 +220,10 @@ class Plane:
 
     def to_json(self) -> dict[str, Any]:
         """A plain description, with the operation that was used."""
-        r, operation = self.region, self.operation
+        operation = self.operation
         return {
             "crs": self.crs,
-            "region": None if r is None else [r.x_low, r.y_low, r.x_high, r.y_high],
+            "region": None if self.region is None else list(self.region.bounds),
             "operation": None
             if operation is None
             else {"name": operation.name, "accuracy_m": operation.accuracy_m},
