@@ -115,7 +115,12 @@ def saved_map(saved: Artefact) -> tuple[PrivacyMap, int, float]:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise InvalidInput("the file's 'map' is not the description of a privacy map") from None
-    if certificate["map"] != privacy_map.to_json():
+    now = privacy_map.to_json()
+    # Earlier versions named no operation, and estimated the scale, on which nothing here stands:
+    # the law is certified anew.
+    earlier = {key: now[key] for key in ("operation", "plane_scale") if "operation" in now}
+    said = certificate["map"] if "operation" in certificate["map"] else certificate["map"] | earlier
+    if said != now:
         raise InvalidInput("the file's 'map' does not describe the privacy map that it holds")
     neighbours = checked_neighbours(saved_int(saved, "neighbours"))
     divided = saved_float(saved, "divided_by")

@@ -220,14 +220,13 @@ class Plane:
 
     def to_json(self) -> dict[str, Any]:
         """A plain description, with the operation that was used."""
-        operation = self.operation
-        return {
+        said: dict[str, Any] = {
             "crs": self.crs,
             "region": None if self.region is None else list(self.region.bounds),
-            "operation": None
-            if operation is None
-            else {"name": operation.name, "accuracy_m": operation.accuracy_m},
         }
+        if (used := self.operation) is not None:
+            said["operation"] = {"name": used.name, "accuracy_m": used.accuracy_m}
+        return said
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plane:
