@@ -45,11 +45,11 @@ stress: $(READY)
 	@scripts/system-packages.sh
 	@PYTHON=$(abspath $(BIN))/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "ogrinfo is not tried"
 	@PYTHON=$(abspath $(BIN))/python scripts/hdfs-jars.sh $(HDFS) || echo "HDFS is not tried"
-	WHEREISH_OGRINFO=$(OGRINFO) WHEREISH_HDFS=$(HDFS) $(BIN)/python -m benchmarks.stress
+	WHEREISH_OGRINFO=$(OGRINFO) WHEREISH_HDFS=$(HDFS) $(BIN)/python -m stress
 
 docs: $(READY)
-	$(BIN)/python -m whereish.interfaces.cli.reference > docs/cli.md
-	$(BIN)/python -m whereish.interfaces.names > docs/api.md
+	$(BIN)/python -m whereish.interfaces.cli_reference > docs/cli.md
+	$(BIN)/python -m whereish.interfaces.reference > docs/api.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

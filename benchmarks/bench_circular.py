@@ -8,14 +8,14 @@ import time
 import numpy as np
 
 from benchmarks.measure import DATA, Bars, cpu_seconds
-from whereish.mechanisms.circular import CircularNoise
-from whereish.mechanisms.grid_remap import bayesian_grid_remap, nearest_grid_remap
-from whereish.mechanisms.optimal_circular import OptimalCircular, laplace_within
-from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.noise.circular import CircularNoise
+from whereish.mechanisms.noise.grid_remap import bayesian_grid_remap, nearest_grid_remap
+from whereish.mechanisms.noise.optimal_circular import OptimalCircular, laplace_within
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy.distinguishability import Distinguishability
 from whereish.randomness import SecureRandomness
-from whereish.solvers.grid_posterior import offset_tables, report_rows
-from whereish.solvers.radial_loss import Loss
+from whereish.solvers.cells.grid_posterior import offset_tables, report_rows
+from whereish.solvers.radial.loss import Loss
 from whereish.space.plane import Plane
 from whereish.space.raster import Raster
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from whereish.mechanisms.planar_laplace import PlanarLaplace
-from whereish.publish.commuters import synthetic_commuters
+from whereish.data.commuters import synthetic_commuters
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.randomness import SeededRandomness
 from whereish.space.box import Box
 from whereish.space.raster import Raster

@@ -12,17 +12,17 @@ import numpy as np
 
 from benchmarks.eikonal_maps import as_map, city, districts, hard_maps, tract_map
 from benchmarks.measure import Bars, cpu_seconds
-from whereish.examples.philadelphia import philadelphia_density, philadelphia_map
-from whereish.mechanisms.eikonal import EikonalMechanism
-from whereish.mechanisms.map_metric import MapGeodesic
-from whereish.mechanisms.optimal import optimal_channel
-from whereish.privacy.privacy_map import PrivacyMap
+from whereish.data.philadelphia import philadelphia_density, philadelphia_map
+from whereish.mechanisms.channels.optimal import optimal_channel
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
+from whereish.privacy.maps.geodesic import MapGeodesic
+from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.privacy.maps.stencil import edge_integrals, stencil_factor
 from whereish.randomness import SeededRandomness
-from whereish.solvers.eikonal_law import framed_law
-from whereish.solvers.geodesics import GraphMetric
-from whereish.solvers.places_law import prices_on_places
-from whereish.solvers.rounding_norm import axis_levels
-from whereish.solvers.stencil import edge_integrals, stencil_factor
+from whereish.solvers.eikonal.cells import framed_law
+from whereish.solvers.eikonal.places import prices_on_places
+from whereish.solvers.eikonal.rounding_norm import axis_levels
+from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.studies.map_convergence import distance_table, law_table, orders
 
 SIZE = 200

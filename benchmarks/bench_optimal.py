@@ -14,22 +14,22 @@ from tests.instances import CELL, EPSILON, distances, peaked
 from benchmarks.measure import PROTOTYPES, Bars, cpu_seconds, in_child
 from whereish.audit.adversary import adversary_error
 from whereish.audit.utility import quality_loss
-from whereish.mechanisms.laplace_channel import laplace_channel
-from whereish.mechanisms.optimal import OptimalChannel, optimal_channel
-from whereish.mechanisms.remap import bayesian_remap
-from whereish.mechanisms.tight import tight_channel
-from whereish.solvers.lp_result import ChannelProgramme
-from whereish.solvers.opt_priv_lp import solve_opt_priv
-from whereish.solvers.posterior import euclidean_argmin
-from whereish.solvers.reference_lp import solve_reference
-from whereish.solvers.spanner import greedy_spanner
+from whereish.mechanisms.channels.laplace import laplace_channel
+from whereish.mechanisms.channels.optimal import OptimalChannel, optimal_channel
+from whereish.mechanisms.channels.remap import bayesian_remap
+from whereish.mechanisms.channels.tight import tight_channel
+from whereish.solvers.channels.posterior import euclidean_argmin
+from whereish.solvers.optimal.opt_priv import solve_opt_priv
+from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.solvers.optimal.reference import solve_reference
+from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.space.raster import Raster
 from whereish.units import Epsilon
 
 LEVEL = Epsilon.of(EPSILON).per_m
 OURS = """
 from tests.instances import EPSILON, peaked
-from whereish.mechanisms.optimal import optimal_channel
+from whereish.mechanisms.channels.optimal import optimal_channel
 optimal_channel(*peaked(4, 4), EPSILON)
 def job():
     return dict(gap=optimal_channel(*peaked({shape}), EPSILON, gap={gap}).gap)

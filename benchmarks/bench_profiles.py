@@ -22,9 +22,14 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.measure import DATA
-from whereish.publish.hierarchy import PlaceLevel
-from whereish.publish.profile_error import distance_error
-from whereish.publish.profiles import NaiveProfiles, PriLocation, ProfileRelease, Profiles
+from whereish.publish.profiles.error import distance_error
+from whereish.publish.profiles.levels import PlaceLevel
+from whereish.publish.profiles.prilocation import (
+    NaiveProfiles,
+    PriLocation,
+    ProfileRelease,
+    Profiles,
+)
 from whereish.randomness import SeededRandomness
 from whereish.space.box import Box
 

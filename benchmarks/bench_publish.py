@@ -16,7 +16,7 @@ import numpy as np
 import whereish as wh
 from benchmarks.bench_sanitize import write
 from benchmarks.measure import Bars, cpu_seconds
-from whereish.publish.ledger import Charge
+from whereish.publish.ledger.ledger import Charge
 
 ROWS = 10_000_000
 EPS = "ln(4)/200 m"

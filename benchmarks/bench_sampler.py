@@ -8,8 +8,8 @@ from pyproj import Geod
 
 from benchmarks.measure import Bars, cpu_ratio, cpu_seconds
 from whereish.audit import TextbookPlanarLaplace
-from whereish.mechanisms.globe_laplace import GlobeLaplace, undecided_shares
-from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.noise.globe_laplace import GlobeLaplace, undecided_shares
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.units import Epsilon
 
 N = 2_000_000

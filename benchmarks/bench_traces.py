@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.measure import DATA
-from whereish.mechanisms.globe_laplace import GlobeLaplace
-from whereish.mechanisms.predictive import PredictiveMechanism
-from whereish.mechanisms.trace_budget import FixedRate, FixedUtility
+from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+from whereish.mechanisms.traces.budget import FixedRate, FixedUtility
+from whereish.mechanisms.traces.predictive import PredictiveMechanism
 from whereish.privacy.metric import GreatCircle
 from whereish.randomness import SeededRandomness
 from whereish.units import Epsilon, Length

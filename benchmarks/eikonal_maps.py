@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import DATA
-from whereish.privacy.map_sources import tract_values
-from whereish.privacy.privacy_map import PrivacyMap
+from whereish.arrays import FloatArray
+from whereish.data.grids import tract_values
+from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.space.box import Box
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray
 from whereish.space.raster import Raster
 
 SIDE_KM = 100.0

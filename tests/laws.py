@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
-from whereish.solvers.cell_mass import grid_masses
+from whereish.solvers.cells.mass import grid_masses
 
 
 def chi_square(counts: np.ndarray, probabilities: np.ndarray, least: float = 20.0) -> float:

@@ -10,8 +10,8 @@ import pytest
 
 import whereish
 from whereish.interfaces.cli import COMMANDS
-from whereish.interfaces.cli.reference import reference
-from whereish.interfaces.names import names
+from whereish.interfaces.cli_reference import reference
+from whereish.interfaces.reference import names
 
 ROOT = Path(__file__).parents[1]
 

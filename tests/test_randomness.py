@@ -133,7 +133,7 @@ def test_two_copies_with_the_same_clock_part_by_fresh_bytes(monkeypatch):
 _WORKERS = """
 import ctypes, os, sys
 import numpy as np
-from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.randomness import SecureRandomness
 
 source, NEWPID, WORKERS = SecureRandomness(), 0x20000000, 64

@@ -14,8 +14,8 @@ import pytest
 import whereish as wh
 from whereish.errors import InvalidInput
 from whereish.privacy.tuples import DifferentPlaces
-from whereish.publish.hierarchy import PlaceLevel
-from whereish.publish.profiles import Profiles
+from whereish.publish.profiles.levels import PlaceLevel
+from whereish.publish.profiles.prilocation import Profiles
 from whereish.queries import Average, Centroid, Count, Maximum, Median, Sum, answer, report_each
 
 PLANE = wh.Plane.around(2.35, 48.85, "10 km")

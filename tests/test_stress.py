@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import stress
 from benchmarks.measure import Bars
+from stress import run as stress
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from whereish import audit
 from whereish.errors import InvalidInput
-from whereish.mechanisms.globe_laplace import GlobeLaplace
-from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy import Euclidean, Finite, GreatCircle
 from whereish.space import Plane, Points, Sites
 from whereish.space.sphere import RADIUS_M

@@ -16,7 +16,7 @@ from whereish.audit.characterisations import (
     worst_informed_attack,
 )
 from whereish.errors import InvalidInput
-from whereish.mechanisms.geometric import TruncatedGeometric
+from whereish.mechanisms.records.geometric import TruncatedGeometric
 from whereish.privacy import ValueDistance
 from whereish.space.values import Values
 

@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 import whereish as wh
-from whereish.engines import hadoop
-from whereish.engines.hadoop_files import HadoopPlace
+from whereish.engines.hadoop import write as hadoop
+from whereish.engines.hadoop.files import HadoopPlace
 from whereish.errors import (
     BudgetExceeded,
     InvalidInput,
@@ -17,8 +17,8 @@ from whereish.errors import (
     NotFinished,
     NotWritten,
 )
-from whereish.publish.ledger import Charge, Ledger
-from whereish.publish.plan import planned
+from whereish.publish.ledger.ledger import Charge, Ledger
+from whereish.publish.rows.plan import planned
 
 pytest.importorskip("pyspark")
 PLAN = {"lon": "lon", "lat": "lat", "epsilon": "1/km", "keep": ["i"]}

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import whereish as wh
-from whereish.engines import hadoop
+from whereish.engines.hadoop import write as hadoop
 from whereish.errors import BudgetExceeded, InvalidInput
-from whereish.publish.plan import planned
+from whereish.publish.rows.plan import planned
 
 pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException

@@ -196,7 +196,7 @@ def test_internal_errors_keep_their_message(tmp_path, monkeypatch):
     code = (
         "import sys, whereish.units as u\n"
         "def broken(*a, **k): raise RuntimeError('48.85412')\n"
-        "import whereish.mechanisms.globe_laplace as g\n"
+        "import whereish.mechanisms.noise.globe_laplace as g\n"
         "g.GlobeLaplace.report = broken\n"
         "sys.argv = ['whereish', 'report', '--at', '48.85412,2.3', '--epsilon', '1/km']\n"
         "from whereish.interfaces.cli import main; main()\n"

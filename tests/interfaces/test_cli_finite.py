@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from instances import peaked
-from whereish.mechanisms.channel import Channel
+from whereish.mechanisms.channels.channel import Channel
 
 
 def whereish(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -11,8 +11,8 @@ import pytest
 
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.build_map import linear_formula
-from whereish.mechanisms.eikonal import EikonalMechanism
-from whereish.privacy.privacy_map import PrivacyMap
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
+from whereish.privacy.maps.privacy_map import PrivacyMap
 
 GRID = "ncols 8\nnrows 8\nxllcorner 600000\nyllcorner 6800000\ncellsize 1000\n" + "\n".join(
     " ".join(str(500 * (i + j)) for j in range(8)) for i in range(8)

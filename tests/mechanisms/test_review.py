@@ -9,16 +9,16 @@ import pytest
 
 from whereish import audit
 from whereish.errors import InvalidInput, NotPrivate, WhereishError
-from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.circular import CircularNoise
-from whereish.mechanisms.eikonal import EikonalMechanism
-from whereish.mechanisms.grid_remap import nearest_grid_remap
-from whereish.mechanisms.laplace_channel import laplace_channel
-from whereish.mechanisms.optimal import optimal_channel
+from whereish.mechanisms.channels.channel import Channel
+from whereish.mechanisms.channels.laplace import laplace_channel
+from whereish.mechanisms.channels.optimal import optimal_channel
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
+from whereish.mechanisms.noise.circular import CircularNoise
+from whereish.mechanisms.noise.grid_remap import nearest_grid_remap
 from whereish.privacy import Geodesic
 from whereish.privacy.distinguishability import Distinguishability
-from whereish.privacy.privacy_map import PrivacyMap
-from whereish.solvers.radial import LogLinear
+from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.solvers.radial.log_linear import LogLinear
 from whereish.space import Box, Plane, Points, Raster, Sphere
 
 FAR_NORTH = np.array([[0.0, 9e6], [1000.0, 9e6], [0.0, 9.001e6]])

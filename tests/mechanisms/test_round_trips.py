@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.artefact import load_artefact, space_from_json, space_to_json
-from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.eikonal import EikonalMechanism
-from whereish.mechanisms.exponential import exponential_channel
-from whereish.mechanisms.optimal import optimal_channel
+from whereish.mechanisms.channels.channel import Channel
+from whereish.mechanisms.channels.exponential import exponential_channel
+from whereish.mechanisms.channels.optimal import optimal_channel
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
+from whereish.mechanisms.saved import load_artefact, space_from_json, space_to_json
 from whereish.privacy.distinguishability import DistanceLevel, Distinguishability
 from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.metric import (
     Chebyshev,
     Euclidean,
@@ -33,7 +34,6 @@ from whereish.privacy.metric import (
     TupleMax,
     TupleSum,
 )
-from whereish.privacy.privacy_map import PrivacyMap
 from whereish.privacy.tuples import DifferentPlaces, Records
 from whereish.space.box import Box
 from whereish.space.line import Line

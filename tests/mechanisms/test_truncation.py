@@ -8,10 +8,10 @@ import pytest
 from whereish import audit
 from whereish.errors import InvalidInput, SpaceMismatch
 from whereish.mechanisms.base import Remapped
-from whereish.mechanisms.globe_laplace import GlobeLaplace
-from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy import Euclidean
-from whereish.solvers.cell_mass import grid_masses
+from whereish.solvers.cells.mass import grid_masses
 from whereish.space import Box, Plane, Points, Sites, Sphere
 from whereish.units import Epsilon
 

@@ -8,19 +8,24 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from whereish.data.visits import Visits
 from whereish.errors import InvalidInput
-from whereish.mechanisms import eikonal_build, eikonal_query
-from whereish.mechanisms.cloaking import cloaking_channel, identity_channel, uniform_channel
-from whereish.mechanisms.eikonal import EikonalMechanism
-from whereish.mechanisms.exponential import exponential_channel
-from whereish.mechanisms.finite import seem_degrees
-from whereish.mechanisms.laplace_channel import laplace_channel
-from whereish.mechanisms.opt_priv import opt_priv_channel
-from whereish.mechanisms.optimal import optimal_channel
-from whereish.mechanisms.tight import tight_channel
+from whereish.mechanisms.channels.cloaking import (
+    cloaking_channel,
+    identity_channel,
+    uniform_channel,
+)
+from whereish.mechanisms.channels.exponential import exponential_channel
+from whereish.mechanisms.channels.inputs import seem_degrees
+from whereish.mechanisms.channels.laplace import laplace_channel
+from whereish.mechanisms.channels.opt_priv import opt_priv_channel
+from whereish.mechanisms.channels.optimal import optimal_channel
+from whereish.mechanisms.channels.tight import tight_channel
+from whereish.mechanisms.maps import options as eikonal_build
+from whereish.mechanisms.maps import query as eikonal_query
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
+from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.metric import Euclidean
-from whereish.privacy.privacy_map import PrivacyMap
-from whereish.publish.priors import Visits
 from whereish.space.box import Box
 from whereish.space.plane import Plane
 from whereish.space.points import Points
@@ -134,7 +139,7 @@ def test_a_channel_that_cannot_be_held_is_refused_at_once(name):
     ],
 )
 def test_options_of_the_optimum_are_checked_first(options, monkeypatch):
-    monkeypatch.setattr("whereish.mechanisms.optimal.kept_on", _never)
+    monkeypatch.setattr("whereish.mechanisms.channels.optimal.kept_on", _never)
     with pytest.raises(InvalidInput, match=next(iter(options))):
         optimal_channel(PARIS * 1e5, None, "1/km", **options)
 
@@ -202,7 +207,7 @@ def test_a_map_too_large_or_outside_its_region_is_refused_before_work(made, word
         (eikonal_query, "check_resolution"),
     ):
         monkeypatch.setattr(module, name, _never)
-    monkeypatch.setattr("whereish.mechanisms.eikonal.exponential_law", _never)
+    monkeypatch.setattr("whereish.mechanisms.maps.eikonal.exponential_law", _never)
     for build in (
         lambda: EikonalMechanism.build(privacy_map),
         lambda: EikonalMechanism.build(privacy_map, places="continuous"),

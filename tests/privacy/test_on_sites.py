@@ -24,7 +24,7 @@ from whereish.privacy.metric import (
     TupleSum,
 )
 from whereish.privacy.on_sites import indexed, restricted_metric, site_distances
-from whereish.solvers.integer_rows import TOTAL
+from whereish.solvers.channels.rows import TOTAL
 
 COUNT = 6
 PLACES = np.random.default_rng(3).normal(0, 5, (COUNT, 2))

@@ -7,7 +7,7 @@ import pytest
 import canaries
 import whereish as wh
 from canaries import FRAMES, bytes_of, bytes_of_frame, found
-from whereish.publish.tables import KINDS
+from whereish.publish.formats.tables import KINDS
 
 SEEDED = {"epsilon": "ln(4)/200 m", "insecure_seed": 5}
 

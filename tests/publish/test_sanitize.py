@@ -11,9 +11,9 @@ from pyarrow import csv
 import whereish as wh
 from whereish.errors import InsecureRandomness, InvalidInput
 from whereish.privacy import Geodesic, GreatCircle, Guarantee
-from whereish.publish.locations import XY
+from whereish.publish.formats.tables import BATCH_ROWS
+from whereish.publish.rows.locations import XY
 from whereish.publish.sanitize import METADATA_KEY
-from whereish.publish.tables import BATCH_ROWS
 
 EPS = "ln(4)/200 m"
 

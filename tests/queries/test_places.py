@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy import Euclidean, TupleMax, TupleSum
 from whereish.queries import report_centroid, report_each
 

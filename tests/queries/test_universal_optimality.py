@@ -16,11 +16,11 @@ import pytest
 from scipy.sparse.csgraph import shortest_path
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.consumer import consumer_remap, consumer_utility
-from whereish.mechanisms.geometric import TruncatedGeometric
+from whereish.mechanisms.records.consumer import consumer_remap, consumer_utility
+from whereish.mechanisms.records.geometric import TruncatedGeometric
 from whereish.privacy import Metric, Records
 from whereish.queries import Average, Count, Median, Sum
-from whereish.queries.base import RecordQuery
+from whereish.queries.record_query import RecordQuery
 from whereish.space.values import Values
 
 

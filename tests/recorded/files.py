@@ -10,7 +10,7 @@ from pathlib import Path
 
 import whereish as wh
 from recorded.samples import EPS, grid, prior, privacy_map, query
-from whereish.publish.ledger import Charge
+from whereish.publish.ledger.ledger import Charge
 
 FOLDER = Path(__file__).with_name("files")
 

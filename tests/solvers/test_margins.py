@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from whereish.solvers.bilinear_bound import square_factors
-from whereish.solvers.geodesics import HORIZON, GraphMetric
-from whereish.solvers.lanes import LIMIT
-from whereish.solvers.lowering import edge_factors
-from whereish.solvers.query_law import _factors, _largest_changes
-from whereish.solvers.stencil import edge_slices
+from whereish.privacy.maps.stencil import edge_slices
+from whereish.solvers.eikonal.answers import _factors, _largest_changes
+from whereish.solvers.eikonal.bilinear_bound import square_factors
+from whereish.solvers.eikonal.certify import edge_factors
+from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
+from whereish.solvers.geodesic.lanes import LIMIT
 
 GUARD = 1e-12
 QUANTUM = HORIZON / LIMIT

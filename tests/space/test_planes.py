@@ -12,14 +12,20 @@ from flint import arb
 from pyproj import Geod, Transformer
 
 import whereish as wh
-from benchmarks import sample_planes
+from stress import planes as sample_planes
 from whereish.errors import InvalidInput
-from whereish.mechanisms.artefact import space_from_json, space_to_json
+from whereish.mechanisms.saved import space_from_json, space_to_json
 from whereish.privacy.guarantee import Basis
 from whereish.randomness import SeededRandomness
-from whereish.space import Box, Plane, stretch
-from whereish.space.operation import Operation, available_operations, operation_for, steps_of
-from whereish.space.stretch import MARGIN, stretch_at, widened
+from whereish.space import Box, Plane
+from whereish.space.projection import stretch
+from whereish.space.projection.operation import (
+    Operation,
+    available_operations,
+    operation_for,
+    steps_of,
+)
+from whereish.space.projection.stretch import MARGIN, stretch_at, widened
 
 TORN = {
     "EPSG:31467": (Box(8, 48, 11, 52), "DHDN to WGS 84 (2)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whereish.solvers.stencil import stencil_factor
+from whereish.privacy.maps.stencil import stencil_factor
 from whereish.studies import map_convergence
 from whereish.studies.map_convergence import distance_error, law_error, orders, stencil_limit
 

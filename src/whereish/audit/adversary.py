@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray
 from whereish.audit.utility import channel_matrix
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
-from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.finite import Loss, as_prior, loss_matrix
-from whereish.space.points import FloatArray
+from whereish.mechanisms.channels.channel import Channel
+from whereish.mechanisms.channels.inputs import Loss, as_prior, loss_matrix
 
 __all__ = [
     "BayesAttack",

@@ -27,12 +27,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray
 from whereish.audit.exact import check_rows, distances_of
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
 from whereish.privacy.metric import Metric
-from whereish.solvers.ratios import largest_ratio
-from whereish.space.points import FloatArray, Points
+from whereish.solvers.channels.ratios import largest_ratio
+from whereish.space.points import Points
 from whereish.space.sites import Sites
 
 __all__ = [

@@ -8,12 +8,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasDensity, Mechanism
 from whereish.privacy.metric import Metric
 from whereish.randomness import Randomness
-from whereish.solvers.ratios import pairwise_differences
-from whereish.space.points import FloatArray, Points, as_points
+from whereish.solvers.channels.ratios import pairwise_differences
+from whereish.space.points import Points, as_points
 
 __all__ = ["DensityAudit", "density"]
 

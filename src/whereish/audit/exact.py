@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
 from whereish.privacy.metric import Metric
 from whereish.privacy.on_sites import site_distances
-from whereish.solvers.ratios import largest_ratio
+from whereish.solvers.channels.ratios import largest_ratio
 from whereish.space.points import Points
 from whereish.space.sites import Sites
 
@@ -77,7 +78,7 @@ def exact(
 
 def distances_of(
     metric: Metric | ArrayLike, count: int, sites: Sites | Points | ArrayLike | None
-) -> tuple[NDArray[np.float64], float | NDArray[np.float64]]:
+) -> tuple[FloatArray, float | FloatArray]:
     """Distances of all pairs, and the relative error to allow for them."""
     if not isinstance(metric, Metric):
         return np.asarray(metric, dtype=np.float64), 0.0

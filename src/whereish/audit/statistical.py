@@ -21,11 +21,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.privacy.metric import Euclidean, Metric
 from whereish.randomness import Randomness
-from whereish.space.points import FloatArray
 
 __all__ = ["StatisticalAudit", "statistical"]
 
@@ -139,9 +139,7 @@ def _level(event: _Event, x: FloatArray, y: FloatArray, risk: float) -> float:
     return float(_levels(event(x).sum(), event(y).sum(), len(x), len(y), risk))
 
 
-def _levels(
-    hits_x: ArrayLike, hits_y: ArrayLike, n_x: int, n_y: int, risk: float
-) -> NDArray[np.float64]:
+def _levels(hits_x: ArrayLike, hits_y: ArrayLike, n_x: int, n_y: int, risk: float) -> FloatArray:
     from scipy.stats import beta
 
     a, b = np.asarray(hits_x), np.asarray(hits_y)

@@ -20,8 +20,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.space.points import FloatArray, Points
+from whereish.space.points import Points
 from whereish.units import Epsilon
 
 __all__ = ["HasSupport", "SupportAudit", "TextbookPlanarLaplace", "support"]

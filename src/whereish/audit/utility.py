@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
-from whereish.mechanisms.channel import Channel
-from whereish.mechanisms.finite import Loss, as_prior, loss_matrix
-from whereish.space.points import FloatArray
+from whereish.mechanisms.channels.channel import Channel
+from whereish.mechanisms.channels.inputs import Loss, as_prior, loss_matrix
 
 __all__ = ["channel_matrix", "error_per_place", "losses_of", "quality_loss"]
 

@@ -33,11 +33,11 @@ from typing import Any
 import pyarrow as pa
 
 from whereish.errors import InvalidInput, NotFinished, NotWritten, WhereishError
-from whereish.publish.kernel import BatchSanitizer
-from whereish.publish.ledger import Ledger
-from whereish.publish.staging import staging
-from whereish.publish.subjects import Tally
-from whereish.publish.tables import Writing, write_table
+from whereish.publish.formats.tables import Writing, write_table
+from whereish.publish.ledger.ledger import Ledger
+from whereish.publish.release.staging import staging
+from whereish.publish.rows.sanitizer import BatchSanitizer
+from whereish.publish.rows.subjects import Tally
 from whereish.randomness import secure
 
 __all__ = ["Part", "drawn", "materialised", "read_back", "wanted_columns", "withheld"]
@@ -115,7 +115,7 @@ def materialised(
             if place.unfinished() is not None:
                 raise InvalidInput(
                     f"an earlier job for the output {output.name} was charged, or about to be, and"
-                    " interrupted: finish it with whereish.publish.staging.finish(output, ledger),"
+                    " interrupted: finish it with whereish.publish.release.finish(output, ledger),"
                     " or give it up with abandon(output, ledger)"
                 )
             place.refuse_foreign(overwrite=False)

@@ -16,10 +16,10 @@ from whereish.engines.attempts import (
     withheld,
 )
 from whereish.errors import InvalidInput, MissingExtra
-from whereish.publish.kernel import BatchSanitizer
-from whereish.publish.ledger import Ledger
-from whereish.publish.plan import Plan, planned
-from whereish.publish.tables import BATCH_ROWS, check_columns
+from whereish.publish.formats.tables import BATCH_ROWS, check_columns
+from whereish.publish.ledger.ledger import Ledger
+from whereish.publish.rows.plan import Plan, planned
+from whereish.publish.rows.sanitizer import BatchSanitizer
 
 __all__ = ["sanitize"]
 

@@ -27,10 +27,10 @@ from whereish.engines.attempts import (
     withheld,
 )
 from whereish.errors import InvalidInput, MissingExtra
-from whereish.publish.kernel import BatchSanitizer
-from whereish.publish.ledger import Ledger
-from whereish.publish.plan import Plan, planned
-from whereish.publish.tables import check_columns
+from whereish.publish.formats.tables import check_columns
+from whereish.publish.ledger.ledger import Ledger
+from whereish.publish.rows.plan import Plan, planned
+from whereish.publish.rows.sanitizer import BatchSanitizer
 
 __all__ = ["sanitize"]
 
@@ -55,11 +55,11 @@ def sanitize(
         A Spark data frame; it is computed once, now.
     output
         A folder that does not exist yet, on a file system that driver and executors
-        share; or an address such as "hdfs://..." (:mod:`whereish.engines.hadoop`).
+        share; or an address such as "hdfs://..." (:mod:`whereish.engines.hadoop.write`).
     ledger, subject
         As in :func:`whereish.sanitize`.
     **plan
-        See :class:`~whereish.publish.plan.Plan`.
+        See :class:`~whereish.publish.rows.plan.Plan`.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def sanitize(
     check_columns("frame", frame.columns, wanted)
     address = str(output)
     if _SCHEME.match(address) and not address.startswith("file://"):
-        from whereish.engines.hadoop import to_address
+        from whereish.engines.hadoop.write import to_address
 
         return to_address(frame, address, kernel, ledger, subject)
     path = Path(address.removeprefix("file://")).absolute()

@@ -15,13 +15,13 @@ from typing import Any
 import click
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import csv
 
+from whereish.arrays import FloatArray
+from whereish.data.philadelphia import CITY_HALL, philadelphia_map, zip_codes
 from whereish.errors import MissingExtra
-from whereish.examples.philadelphia import CITY_HALL, philadelphia_map, zip_codes
 from whereish.interfaces.cli.parameters import describe
-from whereish.mechanisms.globe_laplace import GlobeLaplace
+from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.privacy.metric import Geodesic
 from whereish.publish.sanitize import sanitize
 from whereish.space.box import Box
@@ -44,7 +44,7 @@ def invented_crowd(count: int, seed: int) -> pa.Table:
     return pa.table(columns, names=["person", "lon", "lat"])
 
 
-def picture(path: Path, true: NDArray[np.float64], released: NDArray[np.float64]) -> None:
+def picture(path: Path, true: FloatArray, released: FloatArray) -> None:
     """One place with its reports, and the crowd before and after."""
     try:
         import matplotlib as mpl
@@ -114,7 +114,7 @@ def main(folder: Path = Path("demo-out"), count: int = 20_000, cells: int = 48) 
 def privacy_map(image: Path, cells: int) -> None:
     """A level for every place, loose where many live: build, certify and draw it."""
     from whereish.interfaces.cli.plot import draw
-    from whereish.mechanisms.eikonal import EikonalMechanism
+    from whereish.mechanisms.maps.eikonal import EikonalMechanism
 
     mechanism = EikonalMechanism.build(philadelphia_map(cells))
     draw(mechanism, image)
@@ -136,7 +136,7 @@ def _quarters() -> dict[str, Box]:
     }
 
 
-def _places(table: Any) -> NDArray[np.float64]:
+def _places(table: Any) -> FloatArray:
     return np.column_stack([table["lon"].to_numpy(), table["lat"].to_numpy()])
 
 

@@ -15,11 +15,12 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from numpy.typing import ArrayLike
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, SpaceMismatch
 from whereish.privacy.guarantee import Guarantee
 from whereish.randomness import Randomness
 from whereish.space.box import Box
-from whereish.space.points import FloatArray, Points, Space
+from whereish.space.points import Points, Space
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
-from whereish.mechanisms.globe_laplace import GlobeLaplace
-from whereish.mechanisms.manhattan_laplace import Laplace1D, ManhattanLaplace
-from whereish.mechanisms.planar_laplace import PlanarLaplace
+from whereish.mechanisms.noise.axis_laplace import Laplace1D, ManhattanLaplace
+from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.units import Epsilon
 
 __all__ = ["REGISTRY", "Entry", "mechanism_named"]

@@ -1,6 +1,7 @@
 """WHAT is promised: distinguishability metrics, and guarantees that carry them."""
 
 from whereish.privacy.guarantee import Basis, Guarantee, SpentBudget
+from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.metric import (
     Chebyshev,
     Euclidean,
@@ -12,7 +13,6 @@ from whereish.privacy.metric import (
     TupleMax,
     TupleSum,
 )
-from whereish.privacy.privacy_map import PrivacyMap
 from whereish.privacy.tuples import (
     DifferentPlaces,
     Discrete,

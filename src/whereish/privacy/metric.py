@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.space.points import FloatArray
 from whereish.space.sphere import DISTANCE_ERROR, great_circle_m
 from whereish.units import Epsilon
 

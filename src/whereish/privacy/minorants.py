@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.space.points import FloatArray
 
 __all__ = ["ROUNDING", "SHAPES", "Pieces"]
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.privacy.metric import (
     Finite,
@@ -24,7 +25,6 @@ from whereish.privacy.metric import (
     TupleSum,
     coordinate_error,
 )
-from whereish.space.points import FloatArray
 
 __all__ = ["indexed", "restricted_metric", "site_distances"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.arrays import FloatArray
 from whereish.privacy.minorants import ROUNDING
-from whereish.space.points import FloatArray
 
 if TYPE_CHECKING:
     from whereish.privacy.distinguishability import Distinguishability

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
 from whereish.privacy.metric import Euclidean, Metric, TupleMax, TupleSum, rounded_up
 from whereish.space.box import Box
-from whereish.space.points import FloatArray
-from whereish.space.values import NULL, IntArray, Values, as_numbers
+from whereish.space.values import NULL, Values, as_numbers
 
 __all__ = [
     "DifferentPlaces",

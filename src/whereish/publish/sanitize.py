@@ -20,18 +20,12 @@ from typing import Any, Unpack, overload
 import pyarrow as pa
 
 from whereish.errors import InvalidInput, LedgerUnavailable, NotWritten
-from whereish.publish import formulas
-from whereish.publish.content import content_digest
-from whereish.publish.file_kinds import default_geometry, leaving_as, tables_in
-from whereish.publish.frames import opened_frame
-from whereish.publish.kernel import METADATA_KEY, BatchSanitizer
-from whereish.publish.ledger import PENDING, Ledger, charges_of
-from whereish.publish.locations import GeometryColumn
-from whereish.publish.plan import Plan, planned
-from whereish.publish.release import Exposure, Release
-from whereish.publish.staging import Counts, Manifest, Staging, staging
-from whereish.publish.subjects import Tally
-from whereish.publish.tables import (
+from whereish.publish.exposure import Exposure, Release
+from whereish.publish.formats import formulas
+from whereish.publish.formats.content import content_digest
+from whereish.publish.formats.file_kinds import default_geometry, leaving_as, tables_in
+from whereish.publish.formats.frames import opened_frame
+from whereish.publish.formats.tables import (
     BATCH_ROWS,
     Wanted,
     Writing,
@@ -40,6 +34,12 @@ from whereish.publish.tables import (
     open_table,
     write_table,
 )
+from whereish.publish.ledger.ledger import PENDING, Ledger, charges_of
+from whereish.publish.release.staging import Counts, Manifest, Staging, staging
+from whereish.publish.rows.locations import GeometryColumn
+from whereish.publish.rows.plan import Plan, planned
+from whereish.publish.rows.sanitizer import METADATA_KEY, BatchSanitizer
+from whereish.publish.rows.subjects import Tally
 from whereish.randomness import Randomness, SeededRandomness, secure
 
 __all__ = ["METADATA_KEY", "BatchSanitizer", "Release", "sanitize"]
@@ -103,7 +103,7 @@ def sanitize(
     ledger, subject
         Charge each row's subject (a column) before anything is released.  A job that was
         interrupted is run again with the same words: it neither charges nor perturbs
-        twice (:mod:`whereish.publish.staging`).
+        twice (:mod:`whereish.publish.release.staging`).
     layer
         The layer of a file that has several.
     sha256
@@ -111,14 +111,14 @@ def sanitize(
         cut short, a digit changed) can be told from others by this alone.
     keep_formulas
         Write text into CSV as it is, also where a spreadsheet would take it for a formula;
-        otherwise an apostrophe stands before it (:mod:`whereish.publish.formulas`).
+        otherwise an apostrophe stands before it (:mod:`whereish.publish.formats.formulas`).
     insecure_seed
         For tests only: reproducible noise, which the output says of itself.
     progress
         Called with rows done and rows in all (None where unknown).
     **plan
         Which columns, which privacy level, which mechanism: see
-        :class:`~whereish.publish.plan.Plan`.
+        :class:`~whereish.publish.rows.plan.Plan`.
 
     Returns
     -------
@@ -350,7 +350,7 @@ def _resumed(
         raise InvalidInput(
             "an earlier run for this output, with other words or another input, was charged and"
             " then interrupted: run it again to finish it, or give it up with"
-            " whereish.publish.staging.abandon(output, ledger)"
+            " whereish.publish.release.abandon(output, ledger)"
         )
     return None
 

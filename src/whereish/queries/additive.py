@@ -27,11 +27,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from whereish.arrays import IntArray
 from whereish.errors import InvalidInput
 from whereish.privacy.tuples import Records
-from whereish.queries.base import RecordQuery
+from whereish.queries.record_query import RecordQuery
 from whereish.queries.sensitivity import Sensitivity
-from whereish.space.values import IntArray, Values
+from whereish.space.values import Values
 
 __all__ = ["Count", "Sum"]
 

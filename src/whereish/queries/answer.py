@@ -14,19 +14,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.mechanisms.geometric import NUMERICS, TruncatedGeometric
-from whereish.mechanisms.planar_laplace import PlanarLaplace
-from whereish.mechanisms.thresholds import level
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
+from whereish.mechanisms.records.geometric import NUMERICS, TruncatedGeometric
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric, Scaled, TupleSum, rounded_up
 from whereish.privacy.tuples import DifferentPlaces, Records
-from whereish.queries.base import RecordQuery
 from whereish.queries.centroid import LATTICE_M, Centroid, lattice_cells, size_of
+from whereish.queries.record_query import RecordQuery
 from whereish.queries.sensitivity import Sensitivity
 from whereish.randomness import Randomness, secure
+from whereish.sampling.thresholds import level
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Points, checked_coordinates
+from whereish.space.points import Points, checked_coordinates
 from whereish.units import Epsilon, Length
 
 __all__ = ["Answer", "answer"]

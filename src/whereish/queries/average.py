@@ -19,7 +19,7 @@ With r = n and no nulls nothing is rounded.  On the steps of the data:
 - d_h, no nulls: one entry moves s by up to k: Delta = ceil(rk/n) q/r (qk for n = 1), tight iff
   that is one step of the answers.  With nulls an entry may be the only one: Delta = qk.
 
-A database of nulls alone has the answer 0 (:func:`~whereish.queries.base.present`).
+A database of nulls alone has the answer 0 (:func:`~whereish.queries.record_query.present`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from whereish.arrays import IntArray
 from whereish.errors import InvalidInput
 from whereish.privacy.tuples import Records
-from whereish.queries.base import RecordQuery, present
+from whereish.queries.record_query import RecordQuery, present
 from whereish.queries.sensitivity import Sensitivity
-from whereish.space.values import NULL, IntArray, Values
+from whereish.space.values import NULL, Values
 
 __all__ = ["Average"]
 

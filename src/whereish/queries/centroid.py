@@ -24,17 +24,18 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
-from whereish.mechanisms.noisy_test import level_on
-from whereish.mechanisms.planar_laplace import PlanarLaplace
-from whereish.mechanisms.rounded import LARGEST_CELL
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
+from whereish.mechanisms.noise.rounded import LARGEST_CELL
+from whereish.mechanisms.traces.noisy_test import level_on
 from whereish.privacy.metric import Euclidean, Metric, Scaled, TupleMax, TupleSum
 from whereish.privacy.tuples import DifferentPlaces
 from whereish.queries.sensitivity import Sensitivity
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Points, checked_coordinates
+from whereish.space.points import Points, checked_coordinates
 from whereish.units import Epsilon, Length
 
 __all__ = ["LATTICE_M", "Centroid"]
@@ -110,7 +111,7 @@ def largest_coordinate(size: int, resolution: Length | None = None) -> float:
     return reach if resolution is None else min(reach, LARGEST_CELL * resolution.m / 2)
 
 
-def lattice_cells(coordinates: FloatArray, resolution: Length | None = None) -> NDArray[np.int64]:
+def lattice_cells(coordinates: FloatArray, resolution: Length | None = None) -> IntArray:
     """Places in units of the lattice, as integers."""
     if len(coordinates) == 0:
         raise InvalidInput("a set of places must have at least one; got none")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.space.points import FloatArray, plain_numbers
+from whereish.space.points import plain_numbers
 
 __all__ = ["Box"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whereish.space.points import FloatArray
+from whereish.arrays import FloatArray
 
 __all__ = ["Line"]
 

@@ -6,8 +6,8 @@ distance, since the image of the geodesic is a path between them.  A planar
 mechanism that is private at eps/k on the plane is private at eps in true metres.
 
 That needs one continuous function for the whole region: one coordinate operation is pinned
-(:mod:`whereish.space.operation`), and k is proven for it where there is a closed form
-(:mod:`whereish.space.stretch`).
+(:mod:`whereish.space.projection.operation`), and k is proven for it where there is a closed form
+(:mod:`whereish.space.projection.stretch`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.space.box import Box
-from whereish.space.operation import Operation, available_operations, operation_for
-from whereish.space.points import FloatArray, Points, stacked_degrees
-from whereish.space.stretch import Stretch, stretch_of
+from whereish.space.points import Points, stacked_degrees
+from whereish.space.projection.operation import Operation, available_operations, operation_for
+from whereish.space.projection.stretch import Stretch, stretch_of
 from whereish.units import Length
 
 if TYPE_CHECKING:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, SpaceMismatch
 
 __all__ = [
-    "FloatArray",
     "Points",
     "Space",
     "as_points",
@@ -20,8 +20,6 @@ __all__ = [
     "plain_numbers",
     "stacked_degrees",
 ]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 
 @runtime_checkable

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.space.box import Box
 from whereish.space.plane import Plane
-from whereish.space.points import FloatArray, Points, plain_numbers
+from whereish.space.points import Points, plain_numbers
 from whereish.space.sites import Sites
 from whereish.units import Length, whole
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.space.points import FloatArray, Points
+from whereish.space.points import Points
 from whereish.space.sphere import Sphere, unit_vectors
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.space.box import Box
-from whereish.space.points import FloatArray, Points, stacked_degrees
+from whereish.space.points import Points, stacked_degrees
 
 __all__ = [
     "DISTANCE_ERROR",

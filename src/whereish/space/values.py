@@ -15,12 +15,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
-from whereish.space.points import FloatArray, plain_numbers
+from whereish.space.points import plain_numbers
 
-__all__ = ["NULL", "IntArray", "Multiples", "Values", "as_numbers", "rational"]
+__all__ = ["NULL", "Multiples", "Values", "as_numbers", "rational"]
 
-IntArray = NDArray[np.int64]
 
 NULL: Final = -1
 """The index of null."""

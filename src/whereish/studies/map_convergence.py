@@ -28,12 +28,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from whereish.solvers.cell_mass import grid_masses
-from whereish.solvers.eikonal_law import law_on_cells
-from whereish.solvers.geodesics import GraphMetric
-from whereish.solvers.marching import fast_marching
-from whereish.solvers.stencil import STENCILS, edge_integrals, stencil_factor
-from whereish.space.points import FloatArray
+from whereish.arrays import FloatArray
+from whereish.privacy.maps.stencil import STENCILS, edge_integrals, stencil_factor
+from whereish.solvers.cells.mass import grid_masses
+from whereish.solvers.eikonal.cells import law_on_cells
+from whereish.solvers.geodesic.fast_marching import fast_marching
+from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.studies.figures import figure, save, say
 
 __all__ = [

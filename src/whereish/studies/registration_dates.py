@@ -21,12 +21,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from whereish.arrays import FloatArray
 from whereish.privacy.metric import Metric
 from whereish.privacy.tuples import Records
 from whereish.queries.answer import answer
-from whereish.queries.order import Minimum
+from whereish.queries.percentile import Minimum
 from whereish.randomness import Randomness
-from whereish.space.points import FloatArray
 from whereish.space.values import Values
 from whereish.studies.figures import figure, save, say
 

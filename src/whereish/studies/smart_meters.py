@@ -7,7 +7,7 @@ half-hours in which they differ.  At 0.1 per watt that is e per 10 W: what a lam
 standby does all day is blurred, while the kettle stays visible
 (Chatzikokolakis et al., PETS 2013, on smart meters).
 
-Noise of the norm d_inf (:class:`~whereish.mechanisms.cube_geometric.CubeGeometric`) is set
+Noise of the norm d_inf (:class:`~whereish.mechanisms.records.cube_geometric.CubeGeometric`) is set
 beside independent Truncated Geometric noise at eps/48 per half-hour, which keeps the same.
 Run with ``python -m whereish.studies.smart_meters [figure.png]``.
 """
@@ -19,11 +19,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from whereish.mechanisms.cube_geometric import CubeGeometric
-from whereish.mechanisms.geometric import TruncatedGeometric
+from whereish.arrays import FloatArray
+from whereish.mechanisms.records.cube_geometric import CubeGeometric
+from whereish.mechanisms.records.geometric import TruncatedGeometric
 from whereish.privacy.tuples import Records
 from whereish.randomness import Randomness
-from whereish.space.points import FloatArray
 from whereish.space.values import Values
 from whereish.studies.figures import figure, save, say
 

@@ -12,7 +12,7 @@ from whereish.interfaces.cli.parameters import describe
 from whereish.privacy.metric import Scaled
 
 if TYPE_CHECKING:
-    from whereish.mechanisms.artefact import Artefact
+    from whereish.mechanisms.saved import Artefact
 
 __all__ = ["command"]
 
@@ -27,9 +27,9 @@ def command(file: Path, as_json: bool) -> None:
     checked.  A mechanism that does not keep its promise is an error.  The guarantee is
     worded from what was found; only what stands under "claimed" is the file's own word.
     """
-    from whereish.mechanisms.artefact import load_artefact
-    from whereish.mechanisms.channel import Channel
-    from whereish.mechanisms.map_file import EIKONAL, EIKONAL_QUERY
+    from whereish.mechanisms.channels.channel import Channel
+    from whereish.mechanisms.maps.entries import EIKONAL, EIKONAL_QUERY
+    from whereish.mechanisms.saved import load_artefact
 
     artefact = load_artefact(file)
     if artefact.kind in (EIKONAL, EIKONAL_QUERY):
@@ -65,10 +65,11 @@ def command(file: Path, as_json: bool) -> None:
 
 def _audit_under_map(artefact: Artefact, as_json: bool) -> None:
     """All sums, edges and reports of a mechanism under a privacy map, again from the numbers."""
-    from whereish.mechanisms import eikonal_file, eikonal_query_file
-    from whereish.mechanisms.eikonal import EikonalMechanism
-    from whereish.mechanisms.eikonal_query import EikonalQuery
-    from whereish.mechanisms.map_file import EIKONAL
+    from whereish.mechanisms.maps import file as eikonal_file
+    from whereish.mechanisms.maps import query_file as eikonal_query_file
+    from whereish.mechanisms.maps.eikonal import EikonalMechanism
+    from whereish.mechanisms.maps.entries import EIKONAL
+    from whereish.mechanisms.maps.query import EikonalQuery
 
     # Loading certifies anew, and refuses what the numbers do not bear out.
     mechanism: EikonalMechanism | EikonalQuery

@@ -16,7 +16,7 @@ from whereish.interfaces.cli.saved import check_output
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
-    from whereish.solvers.lp_result import Progress
+    from whereish.solvers.optimal.programme import Progress
 
 __all__ = ["command"]
 
@@ -69,8 +69,8 @@ def optimal(
     overwrite: bool,
 ) -> None:
     """Build the channel of least expected loss that keeps epsilon on the sites."""
-    from whereish.interfaces.cli.site_files import read_sites
-    from whereish.mechanisms.optimal import optimal_channel
+    from whereish.data.site_files import read_sites
+    from whereish.mechanisms.channels.optimal import optimal_channel
 
     check_output(output, overwrite=overwrite)
     sites, prior = read_sites(source, epsilon)

@@ -16,10 +16,10 @@ from whereish.units import NUMBER as NUMBER_TEXT
 from whereish.units import Epsilon, Length, number, per_unit
 
 if TYPE_CHECKING:
-    from whereish.privacy.privacy_map import PrivacyMap
+    from whereish.arrays import FloatArray
+    from whereish.privacy.maps.privacy_map import PrivacyMap
     from whereish.space.box import Box
     from whereish.space.plane import Plane
-    from whereish.space.points import FloatArray
     from whereish.space.raster import Raster
 
 __all__ = ["build_map", "linear_formula"]
@@ -96,8 +96,8 @@ def build_map(
     --column), zones with levels (.geojson, with --default), or the word philadelphia for
     the built-in example.
     """
-    from whereish.mechanisms.eikonal import EikonalMechanism
-    from whereish.privacy.privacy_map import PrivacyMap
+    from whereish.mechanisms.maps.eikonal import EikonalMechanism
+    from whereish.privacy.maps.privacy_map import PrivacyMap
 
     check_output(output, overwrite=overwrite)
     slope, offset = linear_formula(formula)
@@ -147,7 +147,7 @@ def _show(count: int, factor: float) -> None:
 
 def _refuse_degrees(privacy_map: PrivacyMap) -> None:
     """A grid file that says no coordinate system may be in degrees, and is then no map."""
-    from whereish.mechanisms.finite import seem_degrees
+    from whereish.mechanisms.channels.inputs import seem_degrees
 
     box = privacy_map.raster.box
     corners = [[box.x_low, box.y_low], [box.x_high, box.y_high]]
@@ -169,7 +169,7 @@ def _plane(crs: str | None, region: Box | None) -> Plane:
 
 
 def _raster(plane: Plane, region: Box | None, cell: str | None) -> Raster:
-    from whereish.mechanisms.eikonal_build import check_map_size
+    from whereish.mechanisms.maps.options import check_map_size
     from whereish.space.box import Box
     from whereish.space.raster import Raster
 
@@ -188,7 +188,7 @@ def _raster(plane: Plane, region: Box | None, cell: str | None) -> Raster:
 def _zones(
     source: Path, plane: Plane, region: Box | None, cell: str | None, default: Epsilon | None
 ) -> PrivacyMap:
-    from whereish.privacy.map_sources import map_from_zones
+    from whereish.data.grids import map_from_zones
 
     if default is None:
         raise InvalidInput("zones need --default, the level outside all of them")
@@ -207,9 +207,9 @@ def _density(
 ) -> tuple[FloatArray, Raster]:
     import numpy as np
 
-    from whereish.examples.philadelphia import philadelphia_density
-    from whereish.privacy.map_sources import read_grid, tract_values
-    from whereish.solvers.geodesics import LARGEST_MAP
+    from whereish.data.grids import read_grid, tract_values
+    from whereish.data.philadelphia import philadelphia_density
+    from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
     from whereish.space.raster import Raster
 
     if source == "philadelphia":

@@ -15,8 +15,8 @@ from whereish.interfaces.cli.saved import check_output, require_matplotlib
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
-    from whereish.mechanisms.channel import Channel
-    from whereish.space.points import FloatArray
+    from whereish.arrays import FloatArray
+    from whereish.mechanisms.channels.channel import Channel
     from whereish.space.sites import Sites
 
 __all__ = ["command"]
@@ -61,7 +61,7 @@ def command(
     """
     from whereish.audit.adversary import adversary_error, identification
     from whereish.audit.utility import quality_loss
-    from whereish.interfaces.cli.site_files import read_sites
+    from whereish.data.site_files import read_sites
 
     if plot is not None:
         check_output(plot, overwrite=True, suffix=".png")
@@ -93,11 +93,11 @@ def _mechanisms(
     gap: float,
     cloaking: Channel | None,
 ) -> list[tuple[str, bool, Channel]]:
-    from whereish.mechanisms.cloaking import identity_channel, uniform_channel
-    from whereish.mechanisms.exponential import exponential_channel
-    from whereish.mechanisms.opt_priv import opt_priv_channel
-    from whereish.mechanisms.optimal import optimal_channel
-    from whereish.mechanisms.remap import BayesianRemap
+    from whereish.mechanisms.channels.cloaking import identity_channel, uniform_channel
+    from whereish.mechanisms.channels.exponential import exponential_channel
+    from whereish.mechanisms.channels.opt_priv import opt_priv_channel
+    from whereish.mechanisms.channels.optimal import optimal_channel
+    from whereish.mechanisms.channels.remap import BayesianRemap
 
     optimum = optimal_channel(sites, prior, epsilon, gap=gap)
     simple = {"exponential": exponential_channel(sites, epsilon)}
@@ -122,8 +122,8 @@ def _mechanisms(
 
 def _where_they_exist(sites: Sites, epsilon: Epsilon) -> dict[str, Channel]:
     """Mechanisms that not all sites allow; those left out are named on standard error."""
-    from whereish.mechanisms.laplace_channel import laplace_channel
-    from whereish.mechanisms.tight import tight_channel
+    from whereish.mechanisms.channels.laplace import laplace_channel
+    from whereish.mechanisms.channels.tight import tight_channel
 
     found = {}
     for name, build in (("tight", tight_channel), ("planar Laplace", laplace_channel)):
@@ -137,7 +137,7 @@ def _where_they_exist(sites: Sites, epsilon: Epsilon) -> dict[str, Channel]:
 def _cloaking(sites: Sites, prior: FloatArray | None, zone: str) -> Channel:
     import numpy as np
 
-    from whereish.mechanisms.cloaking import cloaking_channel
+    from whereish.mechanisms.channels.cloaking import cloaking_channel
     from whereish.space.plane import Plane
 
     if not isinstance(sites.points.space, Plane):

@@ -31,7 +31,7 @@ def command() -> None:
 )
 def create(address: str, cap: Epsilon, window_s: float | None) -> None:
     """Make a ledger with a budget for each subject."""
-    from whereish.publish.ledger import open_ledger
+    from whereish.publish.ledger.ledger import open_ledger
 
     click.echo(f"budget: {open_ledger(address, cap=cap, window_s=window_s).budget}")
 
@@ -41,7 +41,7 @@ def create(address: str, cap: Epsilon, window_s: float | None) -> None:
 @click.argument("subject")
 def statement(address: str, subject: str) -> None:
     """Print what has been released about SUBJECT, as JSON."""
-    from whereish.publish.ledger import open_ledger
+    from whereish.publish.ledger.ledger import open_ledger
 
     click.echo(json.dumps(open_ledger(address).statement(subject).to_json(), indent=2))
 
@@ -54,8 +54,8 @@ def abandon(address: str, output: Path) -> None:
 
     Possible only while OUTPUT has not appeared under its name.
     """
-    from whereish.publish.ledger import open_ledger
-    from whereish.publish.staging import abandon as give_up
+    from whereish.publish.ledger.ledger import open_ledger
+    from whereish.publish.release.staging import abandon as give_up
 
     done = give_up(output, open_ledger(address))
     click.echo(
@@ -73,8 +73,8 @@ def finish(address: str, output: Path) -> None:
 
     Nothing is drawn anew, and nobody is charged twice.
     """
-    from whereish.publish.ledger import open_ledger
-    from whereish.publish.staging import finish as go_on
+    from whereish.publish.ledger.ledger import open_ledger
+    from whereish.publish.release.staging import finish as go_on
 
     done = go_on(output, open_ledger(address))
     click.echo("finished" if done else "there is no unfinished job for this output")

@@ -11,7 +11,7 @@ from whereish.errors import InvalidInput, MissingExtra
 from whereish.interfaces.cli.saved import check_output, require_matplotlib
 
 if TYPE_CHECKING:
-    from whereish.mechanisms.eikonal import EikonalMechanism
+    from whereish.mechanisms.maps.eikonal import EikonalMechanism
 
 __all__ = ["command", "draw"]
 
@@ -24,7 +24,7 @@ def command(file: Path, output: Path) -> None:
 
     The places are public: the tightest cell, one of median level and the loosest.
     """
-    from whereish.mechanisms.eikonal import EikonalMechanism
+    from whereish.mechanisms.maps.eikonal import EikonalMechanism
 
     check_output(output, overwrite=True, suffix=".png")
     require_matplotlib()

@@ -64,7 +64,7 @@ def command(
     assert epsilon is not None
     import numpy as np
 
-    from whereish.mechanisms.globe_laplace import GlobeLaplace
+    from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 
     mechanism = GlobeLaplace(epsilon, decimals=decimals)
     reports = mechanism.report(np.repeat(np.asarray(places), count, axis=0)).coordinates

@@ -13,7 +13,7 @@ from whereish.interfaces.cli.parameters import BBOX, EPSILON, describe
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
-    from whereish.publish.plan import Plan
+    from whereish.publish.rows.plan import Plan
     from whereish.space.box import Box
     from whereish.space.sites import Sites
 
@@ -102,7 +102,7 @@ def command(
     file in NAME.whereish.json.  Unless an error says otherwise, nothing was released and
     nobody charged; a job with a ledger that was interrupted is finished by running it again.
     """
-    from whereish.publish.ledger import open_ledger
+    from whereish.publish.ledger.ledger import open_ledger
     from whereish.publish.sanitize import sanitize
 
     plan: Plan = {
@@ -171,8 +171,8 @@ def _sites(path: Path) -> Sites:
     """The public places of a table."""
     import numpy as np
 
-    from whereish.publish.locations import LonLat
-    from whereish.publish.tables import Wanted, open_table
+    from whereish.publish.formats.tables import Wanted, open_table
+    from whereish.publish.rows.locations import LonLat
     from whereish.space.points import Points
     from whereish.space.sites import Sites
     from whereish.space.sphere import Sphere

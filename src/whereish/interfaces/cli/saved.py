@@ -34,13 +34,13 @@ def require_matplotlib() -> None:
 
 def load_mechanism(path: Path) -> Mechanism:
     """The mechanism in a file that `whereish build` wrote."""
-    from whereish.mechanisms.artefact import load_artefact
-    from whereish.mechanisms.channel import Channel
-    from whereish.mechanisms.map_file import EIKONAL, EIKONAL_QUERY
+    from whereish.mechanisms.channels.channel import Channel
+    from whereish.mechanisms.maps.entries import EIKONAL, EIKONAL_QUERY
+    from whereish.mechanisms.saved import load_artefact
 
     saved = load_artefact(path)
     if saved.kind == EIKONAL:
-        from whereish.mechanisms.eikonal_file import from_artefact
+        from whereish.mechanisms.maps.file import from_artefact
 
         return from_artefact(saved)
     if saved.kind == EIKONAL_QUERY:

@@ -15,7 +15,7 @@ from whereish.units import Epsilon
 from whereish.units import number as decimal
 
 if TYPE_CHECKING:
-    from whereish.mechanisms.trace_budget import BudgetManager
+    from whereish.mechanisms.traces.budget import BudgetManager
 
 __all__ = ["command"]
 
@@ -54,8 +54,8 @@ def command(
     --total the guarantee that holds for every run; when it does not suffice for another
     report, the trace ends with exit code 2.
     """
-    from whereish.mechanisms.globe_laplace import GlobeLaplace
-    from whereish.mechanisms.predictive import PredictiveMechanism
+    from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+    from whereish.mechanisms.traces.predictive import PredictiveMechanism
 
     budget = _manager(accuracy, steps, total, top_speed)
     mechanism = PredictiveMechanism(budget, lambda eps: GlobeLaplace(eps, decimals=decimals))
@@ -91,7 +91,7 @@ def command(
 def _manager(
     accuracy: str | None, steps: int | None, total: Epsilon | None, top_speed: float | None
 ) -> BudgetManager:
-    from whereish.mechanisms.trace_budget import FixedRate, FixedUtility
+    from whereish.mechanisms.traces.budget import FixedRate, FixedUtility
 
     if (accuracy is None) == (steps is None):
         raise InvalidInput("give either --accuracy (fixed utility) or --steps (fixed rate)")

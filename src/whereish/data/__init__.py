@@ -1,0 +1,1 @@
+"""Public data that is read: grids of densities, visits, commuters, sites."""

@@ -1,1 +1,0 @@
-"""Built-in examples that need no download: for the demo, the command line and the benchmarks."""

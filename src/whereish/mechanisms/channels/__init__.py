@@ -1,0 +1,1 @@
+"""Mechanisms with finitely many secrets and reports."""

@@ -1,0 +1,73 @@
+"""Cloaking into zones, and the two extremes: reporting nothing and reporting everything.
+
+Cloaking reports the secret's zone, always the same one.  Inside a zone nothing is
+revealed; between zones everything is: its metric is 0 within and infinite across.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from whereish.errors import InvalidInput
+from whereish.mechanisms.channels.channel import NUMERICS, Channel
+from whereish.mechanisms.channels.inputs import (
+    PlacesLike,
+    as_prior,
+    as_secrets,
+    as_sites,
+    check_entries,
+    ground_metric,
+)
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import Finite
+from whereish.solvers.channels.rows import rounded_rows
+
+__all__ = ["cloaking_channel", "identity_channel", "uniform_channel"]
+
+
+def cloaking_channel(
+    sites: PlacesLike, zones: ArrayLike, *, prior: ArrayLike | None = None
+) -> Channel:
+    """Report the central site of the secret's zone.
+
+    `zones` labels every site.  A zone's centre is the site of least expected distance to
+    its sites, weighted by the prior.
+    """
+    places = as_secrets(sites)
+    labels = np.asarray(zones)
+    if labels.shape != (len(places),):
+        raise InvalidInput(
+            f"zones must label each of the {len(places)} sites; got shape {labels.shape}"
+        )
+    p = as_prior(prior, len(places))
+    names, zone = np.unique(labels, return_inverse=True)
+    check_entries(len(places), len(names))
+    distances = ground_metric(places).matrix(places.coordinates)
+    centres = []
+    for label in range(int(zone.max()) + 1):
+        members = np.flatnonzero(zone == label)
+        weight = p[members] if p[members].sum() > 0 else np.ones(members.size)
+        centres.append(members[(weight @ distances[np.ix_(members, members)]).argmin()])
+    matrix = np.eye(len(centres))[zone]
+    kept = Finite(np.where(zone[:, None] == zone, 0.0, np.inf))
+    guarantee = Guarantee(kept, Basis.THEOREM, "cloaking: one report per zone", NUMERICS)
+    reports = as_sites(places.points[np.array(centres)])
+    return Channel(places, reports, rounded_rows(matrix), guarantee)
+
+
+def identity_channel(sites: PlacesLike) -> Channel:
+    """Report the truth: no privacy at all."""
+    places = as_secrets(sites)
+    return cloaking_channel(places, np.arange(len(places)))
+
+
+def uniform_channel(sites: PlacesLike, reports: PlacesLike | None = None) -> Channel:
+    """Report any site, whatever the secret: the metric that is zero everywhere."""
+    places = as_secrets(sites)
+    targets = places if reports is None else as_sites(reports)
+    check_entries(len(places), len(targets))
+    matrix = np.full((len(places), len(targets)), 1.0 / len(targets))
+    kept = Finite(np.zeros((len(places), len(places))))
+    guarantee = Guarantee(kept, Basis.THEOREM, "reports do not depend on the secret", NUMERICS)
+    return Channel(places, targets, rounded_rows(matrix), guarantee)

@@ -1,0 +1,147 @@
+"""Planar Laplace noise on cells, as a channel.
+
+The continuous mechanism keeps eps * Euclidean; replacing its report by the cell that
+holds it is post-processing.  On a grid, reports beyond it go to the closest cell, so
+that cells on the border reach to infinity; the cells of other sites are their Voronoi
+cells, which hold the places that are closest to them.  The probability of a report is
+the mass of its cell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray
+from whereish.errors import InvalidInput
+from whereish.mechanisms.channels.channel import Channel
+from whereish.mechanisms.channels.inputs import (
+    PlacesLike,
+    as_secrets,
+    as_sites,
+    check_entries,
+    refuse_degrees,
+    sites_metric,
+)
+from whereish.privacy.metric import Scaled
+from whereish.solvers.cells.mass import Survival, grid_masses
+from whereish.solvers.cells.voronoi import voronoi_masses
+from whereish.space.plane import Plane
+from whereish.space.raster import Raster
+from whereish.units import Epsilon
+
+__all__ = ["clamped_masses", "clamped_masses_of", "laplace_channel"]
+
+_FAR = 800.0  # in units of 1/eps: the survival function is zero there in doubles
+_GROWTH = 1.7
+
+
+def laplace_channel(
+    cells: Raster | PlacesLike, epsilon: Epsilon | str, *, secrets: PlacesLike | None = None
+) -> Channel:
+    """Planar Laplace of level epsilon, reported as cells of a raster or as the closest site.
+
+    Secrets are places of the same plane, by default the cell centres or sites.  All
+    triples are checked, so the cost grows with secrets² x cells: a second for 1,000
+    cells, minutes for 5,000.
+    """
+    reports = as_secrets(cells) if secrets is None else as_sites(cells)
+    places = reports if secrets is None else as_secrets(secrets)
+    check_entries(len(places), len(reports))
+    if not isinstance(reports.points.space, Plane):
+        raise InvalidInput(
+            "laplace_channel needs a Raster, or sites on a plane in metres; got sites on a"
+            f" {type(reports.points.space).__name__.lower()}: project them with Plane.around(box)"
+        )
+    if places.points.space != reports.points.space:
+        raise InvalidInput("secrets must be places of the same plane as the cells")
+    kept = sites_metric(places, epsilon, None)
+    refuse_degrees(cells if secrets is None else secrets, places, float(kept.distances.max()))
+    level = kept.metric.factor if isinstance(kept.metric, Scaled) else 1.0
+    if not isinstance(cells, Raster):
+        kind = "Voronoi cells"
+        matrix = voronoi_masses(
+            _survival(level), 1.0 / level, reports.coordinates, places.coordinates
+        )
+    else:
+        kind = "grid cells, clamped"
+        matrix = (
+            clamped_masses(cells, level)
+            if secrets is None
+            else clamped_masses_of(cells, level, places.coordinates)
+        )
+    source = f"planar Laplace (Andrés et al. 2013) over {kind}"
+    return Channel.certified(matrix, places, reports, kept, source=source)
+
+
+def clamped_masses_of(raster: Raster, level: float, secrets: FloatArray) -> FloatArray:
+    """Probability of each cell's clamped rectangle for noise around each of `secrets`."""
+    (x_low, y_low), (width, height) = raster.origin, raster.cell
+    x_edges = x_low + _with_strips(width * np.arange(raster.columns + 1.0), level)
+    y_edges = y_low + _with_strips(height * np.arange(raster.rows + 1.0), level)
+    # Strips before the first and after the last cell belong to those cells.
+    x_first, y_first = (
+        np.r_[0, (edges.size - 1 - count) // 2 + np.arange(1, count)]
+        for edges, count in ((x_edges, raster.columns), (y_edges, raster.rows))
+    )
+    out = np.empty((len(secrets), len(raster)))
+    for row, (x, y) in enumerate(secrets):
+        masses = np.maximum(grid_masses(_survival(level), x_edges - x, y_edges - y), 0.0)
+        folded = np.add.reduceat(np.add.reduceat(masses, x_first, axis=0), y_first, axis=1)
+        out[row] = folded.T.ravel()
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+def clamped_masses(raster: Raster, level: float) -> FloatArray:
+    """Probability of each cell's clamped rectangle for noise around each cell's centre.
+
+    The noise is the same everywhere, so one table of masses by offset serves all
+    secrets; strips beyond the grid are added to the cells of its border.
+    """
+    x_edges, y_edges = (
+        _with_strips(side * (np.arange(2.0 * count) - count + 0.5), level)
+        for side, count in zip(raster.cell, (raster.columns, raster.rows), strict=True)
+    )
+    table = np.maximum(grid_masses(_survival(level), x_edges, y_edges), 0.0)
+    # (column of secret, column of report, y offset), then the same along y.
+    by_column = _folded(table, raster.columns)
+    by_both = _folded(np.moveaxis(by_column, 2, 0), raster.rows)
+    # by_both: (row of secret, row of report, column of secret, column of report).
+    matrix = np.moveaxis(by_both, 2, 1).reshape(len(raster), len(raster))
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
+
+
+def _survival(level: float) -> Survival:
+    return lambda radius: (1.0 + level * radius) * np.exp(-level * radius)
+
+
+def _with_strips(inner: NDArray[np.floating[Any]], level: float) -> FloatArray:
+    """Edges of cells and, on both sides, of growing strips to where no mass is left.
+
+    The quadrature of `cell_mass` is for edges of moderate length, so the way to
+    infinity is cut into strips.
+    """
+    reach = _FAR / level + float(inner[-1] - inner[0])
+    steps = [min(float(inner[1] - inner[0]), 1.0 / level)]
+    while steps[-1] < reach:
+        steps.append(_GROWTH * steps[-1])
+    outward = np.array(steps)
+    return np.concatenate([inner[0] - outward[::-1], inner, inner[-1] + outward])
+
+
+def _folded(table: FloatArray, count: int) -> FloatArray:
+    """From masses by offset (axis 0) to (secret, report, ...) with the border clamped."""
+    centre = (table.shape[0] - 1) // 2
+    until = np.cumsum(table, axis=0)
+    since = np.cumsum(table[::-1], axis=0)[::-1]
+    out = np.empty((count, count, *table.shape[1:]))
+    for secret in range(count):
+        first = centre - secret
+        out[secret] = table[first : first + count]
+        out[secret, 0] = until[first]
+        out[secret, -1] = since[first + count - 1]
+    if count == 1:
+        out[0, 0] = table.sum(axis=0)
+    return out

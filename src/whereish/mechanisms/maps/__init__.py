@@ -1,0 +1,1 @@
+"""Location-dependent mechanisms: the eikonal mechanism, its queries, its files."""

@@ -1,0 +1,336 @@
+"""The eikonal mechanism: location-dependent privacy that always has an answer.
+
+For a map eps(u) with geodesic metric d, secret u is reported as y with probability
+
+    P(y | u) = k_y · t[D(u, y)] / Z(u),
+
+integer weights k, an integer table t of e^{-q·i} and integer shortest paths D
+(:mod:`whereish.solvers.geodesic.masses`).  Koufogiannis and Pappas choose the weights so
+that Z is constant, and fail where one would be negative; here the weights are the
+best nonnegative ones and the map in use is lowered where Z varies, until a
+certificate over all neighbouring cells and all reports holds in exact arithmetic
+(:mod:`whereish.solvers.eikonal.certify`).  Lowering is stricter, so the promise asked for is
+kept.
+
+Stored are the map, the weights and the sums; a report grows shortest paths from its
+secret until the drawn mass is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from whereish.arrays import FloatArray
+from whereish.errors import InvalidInput
+from whereish.mechanisms.base import Composable, Remap
+from whereish.mechanisms.maps.options import EikonalOptions, Places, check_map, check_places
+from whereish.mechanisms.maps.query import EikonalQuery, Query
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.maps.geodesic import MapGeodesic
+from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.privacy.maps.stencil import edge_integrals
+from whereish.privacy.metric import Metric
+from whereish.randomness import Randomness, secure
+from whereish.sampling.bilinear import corners, rounded
+from whereish.sampling.eikonal import LawSampler
+from whereish.solvers.eikonal.cells import BuiltLaw, exponential_law
+from whereish.solvers.eikonal.certify import mean_cell_ratios
+from whereish.solvers.eikonal.squared_error import posterior_means, squared_errors
+from whereish.space.points import Points, Space
+from whereish.space.raster import Raster
+
+__all__ = ["EikonalMechanism", "Places"]
+
+
+@dataclass(frozen=True, eq=False)
+class EikonalMechanism(Composable):
+    """Reports cells of a privacy map (and of its frame), by their centres.
+
+    Build one with :meth:`build`; the constructor takes what `build` found.
+
+    Parameters
+    ----------
+    map
+        What was asked for.
+    built
+        The certified law and the map in use.
+    places
+        "cells": the guarantee is between the cells of two secrets.  "continuous": between
+        the places themselves, rounded at random to a centre around them.
+    neighbours
+        Directions of the stencil.
+    divided
+        The stencil factor by which the map was divided (1 if it was not).
+    """
+
+    map: PrivacyMap
+    built: BuiltLaw = field(repr=False)
+    places: Places = "cells"
+    neighbours: int = 16
+    divided: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_places(self.places)
+
+    @overload
+    @classmethod
+    def build(
+        cls,
+        privacy_map: PrivacyMap,
+        *,
+        query: None = None,
+        places: Places = "cells",
+        neighbours: int | None = None,
+        frame: int | None = None,
+        divide_stencil: bool = False,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> EikonalMechanism: ...
+
+    @overload
+    @classmethod
+    def build(
+        cls,
+        privacy_map: PrivacyMap,
+        *,
+        query: Query,
+        places: Places = "cells",
+        neighbours: int | None = None,
+        frame: int | None = None,
+        divide_stencil: bool = False,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> EikonalQuery: ...
+
+    @classmethod
+    def build(
+        cls,
+        privacy_map: PrivacyMap,
+        *,
+        query: Query | None = None,
+        places: Places = "cells",
+        neighbours: int | None = None,
+        frame: int | None = None,
+        divide_stencil: bool = False,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> EikonalMechanism | EikonalQuery:
+        """Solve and certify the mechanism of a map; it always succeeds.
+
+        Parameters
+        ----------
+        query
+            What is asked about a place, as one public answer per cell or a function of the
+            centres: an :class:`~whereish.mechanisms.maps.query.EikonalQuery` then reports
+            answers.  By default the place itself.
+        places
+            "cells" or "continuous": what a secret is.
+        neighbours
+            8, 16 or 32 directions; by default 16 on cells and 32 on continuous places.  More
+            make the discrete metric rounder and the build slower.
+        frame
+            Cells without users around the map, in which eps rises, so that reports near its
+            edge spread outwards.  By default as many as that takes, or none where it would
+            take more than a quarter of the map's side.  With 0 the reports stay
+            inside, at a somewhat smaller squared error, but weight piles up in the outermost
+            cells and the build takes longer, since the map must be lowered along the edge.
+        divide_stencil
+            Divide the map by the stencil factor (1.0275 or 1.0131 on square cells), so that
+            the promise of "cells" holds in the continuous metric too (proven for constant
+            levels).  "continuous" is proven in that metric as it is.
+        progress
+            Called with the round and its certified factor.
+        """
+        options = EikonalOptions(places, neighbours, frame, divide_stencil)
+        if query is not None:
+            if places != "cells" or frame:
+                raise InvalidInput("a query is about cells, without a frame; leave both out")
+            return EikonalQuery.build(
+                privacy_map,
+                query,
+                neighbours=options.directions,
+                divide_stencil=divide_stencil,
+                progress=progress,
+            )
+        built, divided = options.solve(privacy_map, progress)
+        return cls(privacy_map, built, places, options.directions, divided)
+
+    @classmethod
+    def exponential(cls, privacy_map: PrivacyMap, *, neighbours: int = 16) -> EikonalMechanism:
+        """The baseline: the exponential mechanism at half the map's metric, normalised.
+
+        Always private, with no weights to solve for, at three to five times the squared error.
+        """
+        check_map(privacy_map)
+        built = exponential_law(
+            privacy_map.plane_levels(), privacy_map.sides, neighbours=neighbours
+        )
+        return cls(privacy_map, built, "cells", neighbours)
+
+    @property
+    def space(self) -> Space:
+        """Where secrets live."""
+        return self.map.space
+
+    @cached_property
+    def metric(self) -> Metric:
+        """What is kept."""
+        base = MapGeodesic(self.map, self.neighbours, self.places == "continuous")
+        return base if self.divided == 1.0 else (1.0 / self.divided) * base
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The certified promise."""
+        if self.places == "continuous":
+            source = (
+                "gradient of the log-probability over all places and reports is at most"
+                f" {self.built.gradient_factor:.6f} of eps"
+            )
+        else:
+            source = (
+                "log-ratio over all neighbouring cells and reports is at most"
+                f" {self.built.law.factor:.6f} of the promise"
+            )
+        keeps = Guarantee(self.metric, Basis.CERTIFIED, source, "exact: integer masses")
+        return keeps.on(self.space)
+
+    @property
+    def factor(self) -> float:
+        """The certified factor: at most this share of the promise is used; never above 1."""
+        gradient = self.built.gradient_factor
+        return self.built.law.factor if gradient is None else gradient
+
+    @cached_property
+    def reports(self) -> Raster:
+        """The cells that can be reported: the map's, and its frame."""
+        raster, frame = self.map.raster, self.built.frame
+        (x, y), (width, height) = raster.origin, raster.cell
+        return Raster(
+            raster.rows + 2 * frame,
+            raster.columns + 2 * frame,
+            raster.cell,
+            (x - frame * width, y - frame * height),
+            raster.plane,
+        )
+
+    @cached_property
+    def lowered(self) -> FloatArray:
+        """Mean of (weight in use)/(weight asked for) over the edges at each cell of the map.
+
+        1 (less the reserve and rounding, together below 0.5%) where nothing was lowered; on
+        continuous places the price of rounding at random counts, too.
+        """
+        asked = edge_integrals(
+            self.map.plane_levels(self.divided), self.map.sides, neighbours=self.neighbours
+        )
+        return mean_cell_ratios(self.built.metric_on_map, asked)
+
+    def report(
+        self,
+        secrets: Points | ArrayLike,
+        *,
+        rng: Randomness | None = None,
+        padded: bool = False,
+    ) -> Points:
+        """One report for each secret: the centre of a cell.
+
+        Secrets outside the map are taken for its closest place.  The time of a draw grows
+        with its distance from the secret; with ``padded=True`` every batch of up to 64
+        secrets takes the same work, whatever the secrets and the draws.
+        """
+        source = secure(rng)
+        coordinates = self.map.checked_places(secrets)
+        raster = self.map.raster
+        if self.places == "cells":
+            cells = raster.locate(coordinates)
+        else:
+            cells = rounded(raster, coordinates, source)
+        row, column = self._sampler.draw(self.built.secrets[cells], source, padded=padded)
+        (x, y), (width, height) = self.reports.origin, self.reports.cell
+        centres = np.column_stack([x + (column + 0.5) * width, y + (row + 0.5) * height])
+        if self.map.one_dimensional:
+            centres = centres[:, :1].copy()
+        return Points.trusted(centres, self.space, reproducible=source.reproducible)
+
+    @cached_property
+    def _sampler(self) -> LawSampler:
+        return LawSampler(self.built.law)
+
+    def distribution(self, place: ArrayLike) -> FloatArray:
+        """Probabilities of all reports for one secret, over the cells of :attr:`reports`."""
+        coordinates = self.map.checked_places(np.atleast_1d(place))
+        if len(coordinates) != 1:
+            raise InvalidInput(f"distribution takes one place; got {len(coordinates)}")
+        if self.places == "cells":
+            cells, shares = self.map.raster.locate(coordinates), np.ones(1)
+        else:
+            cells, shares = corners(self.map.raster, coordinates[0])
+        law = self.built.law
+        inner = self.built.secrets[cells]
+        masses = law.weights * law.table[law.metric.distances(inner)]
+        laws = masses.astype(np.float64) / law.sums[inner].astype(np.float64)[:, None]
+        return np.asarray(shares @ laws).reshape(self.reports.shape)
+
+    def mse(self, prior: ArrayLike | None = None, *, remap: Remap | None = None) -> float:
+        """Expected squared error in square metres, secrets at cell centres.
+
+        `prior` is over the map's cells (uniform by default) and need not be normalised;
+        `remap` is applied to the reports first.
+        """
+        weights = self.map.normalised_prior(prior)
+        places = self.reports.centres()
+        reports = places
+        if remap is not None:
+            space = self.map.plane
+            reports = np.asarray(remap(Points(places, space)).coordinates)
+        law = self.built.law
+        errors = squared_errors(
+            law.metric, law.weights, self.built.secrets, places, reports, law.core
+        )
+        return float(weights @ errors)
+
+    def posterior_mean(self, prior: ArrayLike | None = None) -> Remap:
+        """The Bayesian remap for squared error: each report to the posterior mean place.
+
+        ``mechanism >> mechanism.posterior_mean(prior)`` keeps the guarantee whatever the prior.
+        """
+        law = self.built.law
+        means = posterior_means(
+            law.metric,
+            law.sums,
+            self.built.secrets,
+            self.reports.centres(),
+            self.map.normalised_prior(prior),
+            law.core,
+        )
+        raster, line = self.reports, self.map.one_dimensional
+
+        def remap(reports: Points) -> Points:
+            moved = means[raster.locate(self.map.on_raster(reports.coordinates))]
+            moved = moved[:, :1].copy() if line else moved
+            return Points.trusted(moved, reports.space, reproducible=reports.reproducible)
+
+        return remap
+
+    def save(self, path: str | Path) -> None:
+        """Write map, weights, sums and certificate to one file (npz, no pickle)."""
+        from whereish.mechanisms.maps.file import write
+
+        write(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> EikonalMechanism:
+        """Read what :meth:`save` wrote; damaged or altered numbers are refused."""
+        from whereish.mechanisms.maps.file import read
+
+        return read(Path(path))
+
+    def recertify(self) -> float:
+        """Compute sums and certificate again from the numbers alone; the factor found."""
+        from whereish.mechanisms.maps.file import recertified
+
+        return recertified(self)

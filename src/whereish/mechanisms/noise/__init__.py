@@ -1,0 +1,1 @@
+"""Noise on continuous spaces, reported as cells of a public lattice."""

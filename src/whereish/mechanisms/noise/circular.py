@@ -1,0 +1,227 @@
+"""Circular noise: any radial density, exactly sampled, certified to keep l.
+
+The report is x + v with density F(v) = R(|v|).  On a region with an inner disk, and for a
+nondecreasing l, it is l-private if and only if R(r) <= exp(l(|r - r'|)) R(r') for all
+r, r' (ElSalamouny and Gambs 2018, Theorem 4), which
+:func:`~whereish.solvers.radial.ratio.largest_radial_ratio` proves over all pairs.
+
+The radius is drawn exactly (:mod:`whereish.sampling.radial`), so what is
+certified is what is sampled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.errors import InvalidInput, NotPrivate
+from whereish.mechanisms.calibration import TrueRadii, probability
+from whereish.mechanisms.noise.rounded import (
+    NUMERICS,
+    LazyUniform,
+    RoundedMechanism,
+    check_resolution,
+    direction_ball,
+    half,
+)
+from whereish.privacy.distinguishability import Distinguishability
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import Euclidean
+from whereish.sampling.radial import Proposals, cells_of_proposals
+from whereish.solvers.radial.log_linear import LogLinear, from_callable, from_table
+from whereish.solvers.radial.loss import Loss
+from whereish.solvers.radial.ratio import RadialRatio, largest_radial_ratio
+from whereish.space.plane import Plane
+from whereish.space.points import Points, checked_coordinates
+from whereish.units import Length
+
+if TYPE_CHECKING:
+    from flint import arb
+
+__all__ = ["CircularNoise", "Radial"]
+
+Radial: TypeAlias = LogLinear | Callable[[float], float] | Sequence[ArrayLike]
+"""Pieces; a function of the radius in metres; or a table: radii and values, in two rows."""
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class CircularNoise(RoundedMechanism, TrueRadii):
+    """Noise with density R(|v|), reported on a lattice.
+
+    Parameters
+    ----------
+    radial
+        R up to its norm: a :class:`~whereish.solvers.radial.log_linear.LogLinear`, a table (radii,
+        values) interpolated log-linearly, or a callable, which is sampled up to `reach` and
+        interpolated.  The interpolant is the law.
+    keeps
+        What is promised.  By default eps * d with the steepest slope of ln R.
+    resolution, plane
+        As for :class:`~whereish.mechanisms.noise.planar_laplace.PlanarLaplace`; a plane's scale
+        factor k is charged: R must keep l(d / k) on it.
+
+    Raises
+    ------
+    NotPrivate
+        If R does not keep the promise, with the pair of radii that shows it.
+    """
+
+    radial: LogLinear
+    keeps: Distinguishability
+    lattice: Length
+    plane: Plane
+    certificate: RadialRatio
+    _proposals: Proposals = field(repr=False)
+    words_per_draw = 4
+
+    def __init__(
+        self,
+        radial: Radial,
+        *,
+        keeps: Distinguishability | None = None,
+        reach: Length | str | None = None,
+        resolution: Length | str = "1 m",
+        plane: Plane | None = None,
+    ) -> None:
+        law = _law(radial, reach)
+        where = Plane.metres() if plane is None else plane
+        lattice = Length.positive(resolution, name="resolution")
+        check_resolution(_extent(law), lattice.m, given="for a radial that reaches this far")
+        promise = _steepest(law) if keeps is None else keeps.dilated(where.scale)
+        certificate = largest_radial_ratio(law, promise.arrays)
+        if not certificate.holds:
+            r, other = certificate.worst
+            raise NotPrivate(
+                f"this radial does not keep {promise}: at radii {r:.6g} m and {other:.6g} m the"
+                f" densities differ by {certificate.lower:.12g} times what it allows; keep"
+                f" l.scaled({certificate.upper * (1 + 1e-12):.12g}), or take a flatter radial"
+            )
+        object.__setattr__(self, "radial", law)
+        object.__setattr__(self, "keeps", promise)
+        object.__setattr__(self, "lattice", lattice)
+        object.__setattr__(self, "plane", where)
+        object.__setattr__(self, "certificate", certificate)
+        object.__setattr__(self, "_proposals", Proposals.of(law))
+
+    @property
+    def space(self) -> Plane:
+        """The declared plane."""
+        return self.plane
+
+    @property
+    def resolution(self) -> float:
+        """Lattice step in metres."""
+        return self.lattice.m
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """``l(|x - x'|)`` on the plane, certified for this radial."""
+        source = (
+            "circular noise (ElSalamouny and Gambs 2018, Theorem 4), checked over all pairs of"
+            f" radii: at most {self.certificate.upper:.12g} of what l allows"
+        )
+        keeps = Guarantee(self.keeps.metric, Basis.CERTIFIED, source, NUMERICS)
+        return keeps.on(self.plane)
+
+    def certified(self, ell: Distinguishability) -> RadialRatio:
+        """How well the radial keeps another l: the least t for which it keeps t * l."""
+        return largest_radial_ratio(self.radial, ell.arrays)
+
+    @property
+    def mean_error(self) -> Length:
+        """Expected distance of the ideal report."""
+        return Length(self.expected_loss(Loss.power(1)))
+
+    def expected_loss(self, loss: Loss | Callable[[FloatArray], FloatArray]) -> float:
+        """Psi(F, L), the expected loss of the ideal report's distance in metres."""
+        if not isinstance(loss, Loss):
+            loss = Loss.of(loss)
+        return self.radial.expectation(loss.value, cuts=loss.cuts)
+
+    def tail(self, radius: Length | str) -> float:
+        """Probability that the ideal report lies beyond `radius`."""
+        return float(self.radial.survival(max(Length.of(radius, name="radius").m, 0.0)))
+
+    def cdf(self, radius: Length | str) -> float:
+        """Probability that the ideal report lies within `radius`."""
+        return 1.0 - self.tail(radius)
+
+    @property
+    def rounding(self) -> Length:
+        """Half a diagonal of a cell."""
+        return Length(self.resolution / math.sqrt(2))
+
+    def ideal_quantile(self, chance: float) -> Length:
+        """The radius that holds the ideal report with probability `chance`."""
+        return Length(self.radial.quantile(probability(chance)))
+
+    def log_density(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
+        """ln R(|z - x|), per square metre of the plane."""
+        z = checked_coordinates(reports, self.plane)
+        x = checked_coordinates(secrets, self.plane)
+        return self.radial.log_density(Euclidean()(z, x))
+
+    def _fast(
+        self,
+        words: NDArray[np.uint64],
+        secrets: FloatArray,
+        cells: IntArray,
+        state: NDArray[np.uint8],
+    ) -> int:
+        p = self._proposals
+        tables = (p.cumulative, p.guide, p.kind, p.start, p.end, p.drop, p.growth)
+        return cells_of_proposals(
+            words, secrets, *tables, self.radial.slope, self.resolution, cells, state
+        )
+
+    def _exact(self, uniforms: Sequence[LazyUniform], secret: FloatArray) -> list[arb] | int:
+        from flint import arb
+
+        choice, first, second, angle = uniforms
+        radius = self._proposals.radius_ball(self.radial, choice, first, second)
+        if isinstance(radius, int):
+            return radius
+        step = arb(self.resolution)
+        return [
+            (arb(float(x)) + radius * way) / step + half()
+            for x, way in zip(secret, direction_ball(angle), strict=True)
+        ]
+
+
+def _law(radial: Radial, reach: Length | str | None) -> LogLinear:
+    if isinstance(radial, LogLinear):
+        return radial
+    if callable(radial):
+        if reach is None:
+            raise InvalidInput(
+                "a radial given as a function must come with its reach, such as reach='20 km':"
+                " beyond it the last slope continues"
+            )
+        return from_callable(radial, reach=Length.positive(reach, name="reach").m)
+    if len(radial) != 2:
+        raise InvalidInput("a table radial must be two rows: radii in metres, and values")
+    return from_table(radial[0], radial[1])
+
+
+def _extent(radial: LogLinear) -> float:
+    """The last edge, and the scale of the tail that may follow it, in metres."""
+    edge = float(radial.edges[-1])
+    return edge if radial.bounded else float(radial.edges[-2]) + 1 / radial.slope
+
+
+def _steepest(radial: LogLinear) -> Distinguishability:
+    """eps * d for the steepest slope of a continuous ln R."""
+    if radial.bounded or (radial.left[1:] != radial.right[:-1]).any():
+        raise InvalidInput(
+            "a radial with jumps keeps no eps * d: say what it keeps with keeps=..., such as"
+            " Distinguishability.location('1 km', 1.0)"
+        )
+    slopes = np.abs(np.diff(radial.left)) / np.diff(radial.edges[:-1])
+    steepest = max(float(slopes.max(initial=0.0)), radial.slope) * (1 + 2.0**-44)
+    return Distinguishability((0.0,), (0.0,), (steepest,), f"{steepest:.6g}/m * d")

@@ -1,0 +1,271 @@
+"""Planar Laplace noise: the mechanism of geo-indistinguishability.
+
+The report is x + v with density eps² / (2 pi) exp(-eps |v|) (Andrés, Bordenabe,
+Chatzikokolakis, Palamidessi, CCS 2013, section 4.1).  It keeps eps * Euclidean by
+the triangle inequality: the density at z changes by the factor
+exp(eps (|z - x'| - |z - x|)) <= exp(eps |x - x'|).
+
+The radius is Gamma(2, 1/eps), the sum of two exponential numbers, so
+r = -(ln U1 + ln U2) / eps: no Lambert W.  :func:`_cells` and
+:meth:`PlanarLaplace._exact` compute the cell of x + r (cos t, sin t).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
+from whereish.errors import InvalidInput
+from whereish.mechanisms.calibration import Calibrated, probability
+from whereish.mechanisms.noise.rounded import (
+    DECIDED,
+    NUMERICS,
+    ROUNDING,
+    LazyUniform,
+    RoundedMechanism,
+    check_resolution,
+    direction,
+    direction_ball,
+    fraction,
+    half,
+    log_error,
+    near_border,
+    nearest_node,
+)
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import Euclidean
+from whereish.randomness import secure
+from whereish.space.plane import Plane
+from whereish.space.points import Points, checked_coordinates
+from whereish.units import Epsilon, Length
+
+if TYPE_CHECKING:
+    from flint import arb
+
+__all__ = ["PlanarLaplace"]
+
+
+@dataclass(frozen=True, init=False)
+class PlanarLaplace(RoundedMechanism, Calibrated):
+    """Planar Laplace noise on a declared plane, reported on a lattice.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy level in true metres, such as "ln(4)/200 m".
+    resolution
+        Step of the public lattice of reports.
+    plane
+        Where secrets live; its largest scale factor k is charged, so that the noise
+        has level eps/k on the plane and the promise holds in true metres.
+
+    Notes
+    -----
+    Contract: keeps ``eps/k * Euclidean()`` on the plane's coordinates, tightly.
+    `mean_error`, `ideal_quantile`, `cdf` and `log_density` speak of the ideal report;
+    `quantile` and `coverage` of the rounded one.  All are in metres of the plane, which are
+    true metres unless it is a projection.
+    """
+
+    epsilon: Epsilon
+    lattice: Length
+    plane: Plane
+    words_per_draw = 3
+
+    def __init__(
+        self,
+        epsilon: Epsilon | str,
+        *,
+        resolution: Length | str = "1 m",
+        plane: Plane | None = None,
+    ) -> None:
+        object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
+        object.__setattr__(self, "lattice", Length.positive(resolution, name="resolution"))
+        object.__setattr__(self, "plane", Plane.metres() if plane is None else plane)
+        check_resolution(2 / self.level, self.resolution)
+
+    @property
+    def space(self) -> Plane:
+        """The declared plane."""
+        return self.plane
+
+    @property
+    def resolution(self) -> float:
+        """Lattice step in metres."""
+        return self.lattice.m
+
+    @property
+    def level(self) -> float:
+        """Eps/k, the level of the noise per metre of the plane."""
+        if self.plane.scale == 1.0:
+            return self.epsilon.per_m
+        return math.nextafter(self.epsilon.per_m / self.plane.scale, 0.0)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """``eps/k * Euclidean()`` on the plane: eps in true metres."""
+        source = "planar Laplace (Andrés et al. 2013, section 4.1)"
+        if self.plane.scale != 1.0:
+            source += f", scale factor {self.plane.scale:.6f} of {self.plane.crs} charged"
+        keeps = Guarantee(self.level * Euclidean(), Basis.THEOREM, source, NUMERICS)
+        return keeps.on(self.plane)
+
+    @property
+    def mean_error(self) -> Length:
+        """Expected distance of the ideal report: 2/eps."""
+        return Length(2 / self.level)
+
+    def cdf(self, radius: Length | str) -> float:
+        """Probability that the ideal report lies within `radius`: 1 - (1 + eps r) e^{-eps r}."""
+        from scipy.special import gammainc
+
+        return float(gammainc(2.0, self.level * max(Length.of(radius, name="radius").m, 0.0)))
+
+    @property
+    def rounding(self) -> Length:
+        """Half a diagonal of a cell."""
+        return Length(self.resolution / math.sqrt(2))
+
+    def ideal_quantile(self, chance: float) -> Length:
+        """The radius that holds the ideal report with probability `chance`."""
+        from scipy.special import gammaincinv
+
+        return Length(float(gammaincinv(2.0, probability(chance))) / self.level)
+
+    def log_density(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
+        """ln(eps² / 2 pi) - eps |z - x|, per square metre of the plane."""
+        z = checked_coordinates(reports, self.plane)
+        x = checked_coordinates(secrets, self.plane)
+        distance = Euclidean()(z, x)
+        return math.log(self.level**2 / (2 * math.pi)) - self.level * distance
+
+    def reaches(self, reports: FloatArray, secrets: FloatArray) -> NDArray[np.bool_]:
+        """Whether the sampler, run from these secrets, can report these very nodes.
+
+        A witness is made and run: both exponential numbers are half the distance to
+        the node, and the angle is the node's.
+        """
+        offset = np.asarray(reports, float) - np.asarray(secrets, float)
+        half_radius = np.hypot(offset[:, 0], offset[:, 1]) * self.level / 2
+        words = np.empty((len(offset), 3), np.uint64)
+        words[:, :2] = np.minimum(np.exp(-half_radius) * 2.0**64, 2.0**64 - 2048)[:, None]
+        words[:, 2] = _angle_words(offset)
+        cells = np.empty((len(offset), 2), np.int64)
+        state = np.empty(len(offset), np.uint8)
+        self._fast(words.ravel(), np.ascontiguousarray(secrets, float), cells, state)
+        hit = (cells == self.cell_of(reports)).all(axis=1) & (state == DECIDED)
+        for i in np.flatnonzero(~hit):
+            uniforms = [LazyUniform(int(word)) for word in words[i]]
+            cell = self._decide(uniforms, np.asarray(secrets[i], float), secure())
+            hit[i] = cell is not None and bool((self.cell_of(reports[i])[0] == cell).all())
+        on_lattice = (self._places(self.cell_of(reports)) == reports).all(axis=1)
+        return np.asarray(hit & on_lattice)
+
+    def _fast(
+        self,
+        words: NDArray[np.uint64],
+        secrets: FloatArray,
+        cells: IntArray,
+        state: NDArray[np.uint8],
+    ) -> int:
+        return _cells(words, secrets, self.level, self.resolution, cells, state)
+
+    def _exact(self, uniforms: Sequence[LazyUniform], secret: FloatArray) -> list[arb] | int:
+        from flint import arb
+
+        first, second, angle = uniforms
+        radius = -(first.ball() * second.ball()).log() / arb(self.level)
+        step = arb(self.resolution)
+        return [
+            (arb(float(x)) + radius * way) / step + half()
+            for x, way in zip(secret, direction_ball(angle), strict=True)
+        ]
+
+
+def _angle_words(offset: FloatArray) -> NDArray[np.uint64]:
+    """The words that :func:`direction` turns into the directions of `offset`."""
+    x, y = np.abs(offset[:, 0]), np.abs(offset[:, 1])
+    steep = y > x
+    phi = np.arctan2(np.where(steep, x, y), np.where(steep, y, x))
+    bits = np.minimum(phi / (math.pi / 4) * 2.0**61, 2.0**61 - 256).astype(np.uint64)
+    flags = (steep, offset[:, 1] < 0, offset[:, 0] < 0)
+    for shift, flag in zip((63, 62, 61), flags, strict=True):
+        bits |= flag.astype(np.uint64) << np.uint64(shift)
+    return np.asarray(bits, np.uint64)
+
+
+@kernel
+def _cells(
+    words: NDArray[np.uint64],
+    secrets: FloatArray,
+    level: float,
+    step: float,
+    cells: IntArray,
+    state: NDArray[np.uint8],
+) -> int:
+    """Cells of x + r (cos t, sin t), with the error of the doubles bounded.
+
+    The logarithms are off by at most :func:`log_error` each, which also covers the
+    rounding of the product a b; every other error is relative to r or to a step and
+    covered by ROUNDING.
+    """
+    left = 0
+    for i in range(secrets.shape[0]):
+        a, b = fraction(words[3 * i], 0), fraction(words[3 * i + 1], 0)
+        cosine, sine = direction(words[3 * i + 2])
+        radius = -math.log(a * b) / level
+        (east, x), (north, y) = nearest_node(secrets[i, 0], step), nearest_node(secrets[i, 1], step)
+        error = ((log_error(a) + log_error(b)) / level + ROUNDING * radius) / step + ROUNDING
+        at_x, at_y = (x + radius * cosine) / step + 0.5, (y + radius * sine) / step + 0.5
+        column, row = math.floor(at_x), math.floor(at_y)
+        cells[i, 0] = np.int64(east) + np.int64(column)
+        cells[i, 1] = np.int64(north) + np.int64(row)
+        undecided = near_border(at_x, column, error) or near_border(at_y, row, error)
+        state[i] = undecided
+        left += undecided
+    return left
+
+
+def corrected_epsilon(
+    epsilon: Epsilon | str, *, unit: Length | str, r_max: Length | str, digits: int
+) -> Epsilon:
+    """The level eps' at which float noise, rounded to a grid, keeps `epsilon` within `r_max`.
+
+    For those who must add float noise: with angles of precision delta = 10^-digits,
+    a grid of step `unit` = u and q = u / (r_max delta), noise of level eps' keeps eps
+    between places and reports within r_max if q > 2 e^{eps' u} and
+
+        eps' + (1/u) ln((q + 2 e^{eps' u}) / (q - 2 e^{eps' u})) <= eps
+
+    (Bordenabe's thesis, Theorem 5.3).  The largest such eps' is returned, rounded
+    down.  The mechanisms of this package need no such correction.
+    """
+    eps, u = Epsilon.of(epsilon).per_m, Length.positive(unit, name="unit").m
+    reach = Length.positive(r_max, name="r_max").m
+    if not isinstance(digits, int) or not 1 <= digits <= 30:
+        raise InvalidInput(f"digits must be a whole number from 1 to 30; got {digits!r}")
+    q = u / (reach * 10.0**-digits)
+
+    def kept(candidate: float) -> float:
+        exponent = candidate * u
+        slack = 2 * math.exp(exponent) / q if exponent < 700 else math.inf
+        if slack >= 1:
+            return math.inf
+        return candidate + (math.log1p(slack) - math.log1p(-slack)) / u
+
+    if kept(0.0) >= eps:
+        raise InvalidInput(
+            f"no noise level keeps {Epsilon(eps)} with {digits} digits at r_max = {Length(reach)}:"
+            " take a larger grid unit, a smaller r_max, or more digits"
+        )
+    low, high = 0.0, eps
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if kept(middle) <= eps * (1 - 2.0**-50) else (low, middle)
+    return Epsilon(low)

@@ -1,0 +1,1 @@
+"""Mechanisms on values and records: geometric noise and its consumers."""

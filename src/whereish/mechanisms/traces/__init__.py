@@ -1,0 +1,1 @@
+"""Mechanisms on one person's successive places."""

@@ -1,0 +1,1 @@
+"""Privacy maps eps(u): levels per cell, their stencil, their geodesic metric."""

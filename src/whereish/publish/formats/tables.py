@@ -1,0 +1,182 @@
+"""Tables in files, streamed in batches, by the ending of their name.
+
+What goes wrong while reading is told without the library's own message, since that
+may quote a value of the file.  A table is written from an iterator of batches to a
+file that does not exist yet; giving that file its public name is another's work
+(:mod:`whereish.publish.release.staging`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from whereish.errors import InvalidInput, WhereishError
+
+__all__ = [
+    "BATCH_ROWS",
+    "GEOMETRY_ONLY",
+    "KINDS",
+    "TEXT",
+    "Table",
+    "Wanted",
+    "Writing",
+    "carries_statement",
+    "open_table",
+    "write_table",
+]
+
+BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which columns to read; text formats read `numbers` as doubles and the rest as text."""
+
+    columns: Sequence[str]
+    numbers: Sequence[str] = ()
+    geometries: Sequence[str] = ()
+    layer: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """An open table.
+
+    `rows` is None where the file does not tell; `crs` is the coordinate system (PROJJSON)
+    of its geometries, None where there are none.
+    """
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    rows: int | None = None
+    crs: str | None = None
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is written: its schema, the statement that it carries, its geometry columns.
+
+    With `keep_formulas` CSV holds text as it is, also if a spreadsheet would run it.
+    """
+
+    schema: pa.Schema
+    statement: Mapping[str, Any]
+    geometries: tuple[str, ...] = ()
+    crs: str | None = None
+    keep_formulas: bool = False
+
+
+KINDS = {
+    ".csv": "text_tables",
+    ".jsonl": "text_tables",
+    ".ndjson": "text_tables",
+    ".parquet": "parquet_tables",
+    ".geoparquet": "parquet_tables",
+    ".gpkg": "geo_tables",
+    ".geojson": "geo_tables",
+    ".gpx": "gpx_tables",
+}
+"""Endings, and the modules of this package that know them."""
+
+TEXT = (".csv", ".jsonl", ".ndjson")
+GEOMETRY_ONLY = (".gpkg", ".geojson", ".gpx")
+
+
+def carries_statement(suffix: str) -> bool:
+    """Whether the file itself can hold its guarantee; otherwise it stands beside the file."""
+    return suffix not in TEXT
+
+
+@contextlib.contextmanager
+def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
+    """Open the wanted columns of a file."""
+    if not path.is_file():
+        raise InvalidInput(f"the input {path.name} is not a file")
+    module = _module(path.suffix, f"the input {path.name}")
+    if path.stat().st_size == 0:
+        raise InvalidInput(f"the input {path.name} is empty")
+    with contextlib.ExitStack() as stack:
+        with told_without_values(path.name, path.suffix, wanted):
+            try:
+                table = stack.enter_context(module.open_table(path, wanted))
+            except OSError:  # Arrow's word for many kinds of damage
+                raise _Unreadable from None
+        yield replace(table, batches=_guarded(table.batches, path, wanted))
+
+
+def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write a new file of the kind that its ending names."""
+    _module(path.suffix, "the output").write_table(path, writing, batches)
+
+
+def check_columns(name: str, present: Sequence[str], wanted: Sequence[str]) -> None:
+    """All wanted columns are there, and no column name is there twice."""
+    twice = sorted({column for column in present if present.count(column) > 1})
+    if twice:
+        raise InvalidInput(f"the input {name} has two columns named {naming(twice)}")
+    missing = [column for column in wanted if column not in present]
+    if missing:
+        raise InvalidInput(
+            f"the input {name} has no column {', '.join(map(repr, missing))};"
+            f" it has {naming(present)}"
+        )
+
+
+def naming(columns: Sequence[str]) -> str:
+    """The columns by name; by number where a name may be a value (a file without a header)."""
+    if any(character.isdigit() for name in columns for character in name):
+        return f"{len(columns)} columns, some with digits in their names: is there a header?"
+    return ", ".join(map(repr, columns))
+
+
+class _Unreadable(Exception):
+    """A reader's own error, marked so that a writer's is not taken for it."""
+
+
+@contextlib.contextmanager
+def told_without_values(name: str, suffix: str, wanted: Wanted) -> Iterator[None]:
+    """Turn a reader's error into one sentence that quotes nothing of the file."""
+    try:
+        yield
+    except WhereishError:
+        raise
+    except (_Unreadable, pa.ArrowException, UnicodeDecodeError):
+        numbers = " and ".join(repr(column) for column in wanted.numbers)
+        having = f" with numbers in {numbers}" if numbers else ""
+        raise InvalidInput(
+            f"the input {name} cannot be read as {suffix[1:]}{having}: is it damaged, or is a"
+            " value not what its column holds?"
+        ) from None
+
+
+def _guarded(
+    batches: Iterator[pa.RecordBatch], path: Path, wanted: Wanted
+) -> Iterator[pa.RecordBatch]:
+    """The batches; whatever their reader raises is the file's fault."""
+    with told_without_values(path.name, path.suffix, wanted):
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                # Text that is no UTF-8 would come to light only where it is used.
+                batch.validate(full=True)
+            except WhereishError:
+                raise
+            except Exception as error:
+                raise _Unreadable from error
+            yield batch
+
+
+def _module(suffix: str, what: str) -> Any:
+    home = KINDS.get(suffix)
+    if home is None:
+        raise InvalidInput(f"{what} must end in one of {', '.join(KINDS)}; got {suffix or 'none'}")
+    return import_module(f"whereish.publish.{home}")

@@ -1,0 +1,101 @@
+"""CSV and JSON lines.  Their guarantee stands beside them, since text has no metadata."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from whereish.errors import InvalidInput
+from whereish.publish.formats.formulas import as_text, named_as_text
+from whereish.publish.formats.tables import Table, Wanted, Writing, check_columns
+
+__all__ = ["open_table", "write_table"]
+
+_BLOCK_BYTES = 8 << 20
+_PEEK_BYTES = 1 << 20
+
+
+@contextlib.contextmanager
+def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
+    """Open a text table."""
+    if wanted.geometries:
+        raise InvalidInput(
+            f"the input {path.name} has no geometry; name its columns of degrees as lon and lat"
+        )
+    with (_open_csv if path.suffix == ".csv" else _open_json)(path, wanted) as table:
+        yield table
+
+
+@contextlib.contextmanager
+def _open_csv(path: Path, wanted: Wanted) -> Iterator[Table]:
+    from pyarrow import csv
+
+    with csv.open_csv(path, read_options=csv.ReadOptions(block_size=_PEEK_BYTES)) as reader:
+        check_columns(path.name, reader.schema.names, wanted.columns)
+    types = {
+        name: pa.float64() if name in wanted.numbers else pa.string() for name in wanted.columns
+    }
+    with csv.open_csv(
+        path,
+        read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
+        parse_options=csv.ParseOptions(newlines_in_values=True),
+        convert_options=csv.ConvertOptions(
+            column_types=types, include_columns=list(wanted.columns), strings_can_be_null=False
+        ),
+    ) as reader:
+        yield Table(reader.schema, iter(reader))
+
+
+@contextlib.contextmanager
+def _open_json(path: Path, wanted: Wanted) -> Iterator[Table]:
+    """JSON lines: kept columns have the types of the first block; a change is an error."""
+    from pyarrow import json as arrow_json
+
+    read = arrow_json.ReadOptions(block_size=_BLOCK_BYTES)
+    with arrow_json.open_json(path, read_options=read) as reader:
+        inferred = reader.schema
+    check_columns(path.name, inferred.names, wanted.columns)
+    fields = [
+        pa.field(name, pa.float64()) if name in wanted.numbers else _text(inferred.field(name))
+        for name in wanted.columns
+    ]
+    schema = pa.schema(fields)
+    parse = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    with arrow_json.open_json(path, read_options=read, parse_options=parse) as reader:
+        yield Table(schema, (batch.select(list(wanted.columns)) for batch in reader))
+
+
+def _text(field: pa.Field) -> pa.Field:
+    # Times are guessed from text; the text itself is what was there.
+    return pa.field(field.name, pa.string()) if pa.types.is_timestamp(field.type) else field
+
+
+def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write a text table."""
+    if path.suffix == ".csv":
+        from pyarrow import csv
+
+        schema = writing.schema.remove_metadata()
+        if not writing.keep_formulas:
+            schema = named_as_text(schema)
+        with csv.CSVWriter(path, schema) as sink:
+            for batch in batches:
+                columns = batch.columns
+                if not writing.keep_formulas:
+                    columns = [as_text(column) for column in columns]
+                sink.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        return
+    with path.open("w", encoding="utf-8") as file:
+        for batch in batches:
+            for row in batch.to_pylist():
+                file.write(json.dumps(row, default=_plain, ensure_ascii=False) + "\n")
+
+
+def _plain(value: object) -> str:
+    """Times as ISO 8601; other things that JSON lacks as their text."""
+    isoformat = getattr(value, "isoformat", None)
+    return str(isoformat() if isoformat is not None else value)

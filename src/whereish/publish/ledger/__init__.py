@@ -1,0 +1,1 @@
+"""Budgets: what has been released about whom."""

@@ -1,0 +1,1 @@
+"""Profiles of check-ins: PriLocation, its baseline, its error."""

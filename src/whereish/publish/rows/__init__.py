@@ -1,0 +1,1 @@
+"""From rows of a table to reports: the plan, locations, times, subjects."""

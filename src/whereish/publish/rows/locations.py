@@ -1,0 +1,136 @@
+"""Where in a table a location is: two columns, or one of point geometries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from whereish.arrays import FloatArray
+from whereish.errors import InvalidInput
+from whereish.publish.formats.wkb import points_from_wkb, wkb_from_points
+
+__all__ = ["XY", "GeometryColumn", "Location", "LonLat", "as_locations"]
+
+
+@dataclass(frozen=True)
+class LonLat:
+    """A location in a column of longitudes and one of latitudes, in degrees."""
+
+    lon: str
+    lat: str
+
+    def __post_init__(self) -> None:
+        if self.lon == self.lat:
+            raise InvalidInput(f"lon and lat must be two columns; got {self.lon!r} for both")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Longitude first."""
+        return self.lon, self.lat
+
+    @property
+    def fields(self) -> list[Any]:
+        """The fields that :meth:`write` fills."""
+        return [pa.field(name, pa.float64()) for name in self.columns]
+
+    def read(self, batch: pa.RecordBatch) -> FloatArray:
+        """The (n, 2) degrees of a batch."""
+        return np.column_stack([_numbers(batch.column(name), name) for name in self.columns])
+
+    def write(self, lon: FloatArray, lat: FloatArray) -> list[Any]:
+        """The columns of reports."""
+        return [pa.array(lon), pa.array(lat)]
+
+
+@dataclass(frozen=True)
+class XY(LonLat):
+    """A location in two columns of a plane's own coordinates, in metres."""
+
+
+@dataclass(frozen=True)
+class GeometryColumn:
+    """A location in a column of points: WKB, or GeoArrow's struct of x and y."""
+
+    name: str = "geometry"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.name,)
+
+    @property
+    def fields(self) -> list[Any]:
+        """The field that :meth:`write` fills: well-known binary."""
+        return [pa.field(self.name, pa.binary())]
+
+    def read(self, batch: pa.RecordBatch) -> FloatArray:
+        """The (n, 2) degrees of a batch."""
+        column = batch.column(self.name)
+        if isinstance(column, pa.ExtensionArray):
+            column = column.storage
+        _refuse_missing(column, self.name)
+        if pa.types.is_struct(column.type) and {"x", "y"} <= {f.name for f in column.type}:
+            return np.column_stack([_numbers(column.field(axis), self.name) for axis in "xy"])
+        if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+            raise InvalidInput(
+                f"column {self.name!r} must hold point geometries (well-known binary or"
+                f" GeoArrow points); got {column.type}"
+            )
+        return points_from_wkb(column, self.name)
+
+    def write(self, lon: FloatArray, lat: FloatArray) -> list[Any]:
+        """The column of reports."""
+        return [wkb_from_points(lon, lat)]
+
+
+Location: TypeAlias = LonLat | GeometryColumn
+
+
+def as_locations(
+    lon: str | None,
+    lat: str | None,
+    geometry: str | None,
+    locations: Sequence[Location | tuple[str, str] | str] | None,
+) -> tuple[Location, ...]:
+    """The secret locations of a row from what a caller may say, at least one of them."""
+    if (lon is None) != (lat is None):
+        raise InvalidInput("lon and lat must be given together: the two columns of one location")
+    chosen: list[Location] = []
+    if lon is not None and lat is not None:
+        chosen.append(LonLat(lon, lat))
+    if geometry is not None:
+        chosen.append(GeometryColumn(geometry))
+    for location in locations or ():
+        if isinstance(location, LonLat | GeometryColumn):
+            chosen.append(location)
+        elif isinstance(location, str):
+            chosen.append(GeometryColumn(location))
+        else:
+            chosen.append(LonLat(*location))
+    names = [name for location in chosen for name in location.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidInput(f"each column may belong to one location; {', '.join(twice)} has two")
+    return tuple(chosen)
+
+
+def _numbers(column: Any, name: str) -> FloatArray:
+    kind = column.type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        raise InvalidInput(f"column {name!r} must hold numbers; got {kind}")
+    _refuse_missing(column, name)
+    # Unsafe, since the message of a refused cast would quote the value.
+    values: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _refuse_missing(column: Any, name: str) -> None:
+    if column.null_count:
+        raise InvalidInput(
+            f"column {name!r} must have a place in every row; {column.null_count} are missing:"
+            " drop those rows first"
+        )

@@ -1,0 +1,346 @@
+"""The kernel of publishing: a record batch with true locations in, one with reports out.
+
+All logic about rows is here, and nothing about files, frames or engines: they all run
+this one function.  Only what is named leaves: the locations as reports, the columns of
+`keep` as they came, those of `coarsen` as coarse times.  Everything else (altitude,
+speed, heading, accuracy, free text, a data frame's index) is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+import whereish
+from whereish.arrays import FloatArray
+from whereish.errors import InsecureRandomness, InvalidInput
+from whereish.mechanisms.base import Mechanism
+from whereish.privacy.guarantee import Guarantee
+from whereish.privacy.metric import Euclidean, Geodesic, Manhattan
+from whereish.publish.exposure import Exposure
+from whereish.publish.formats.compact import compacted, plain_field, plain_type
+from whereish.publish.rows.locations import XY, GeometryColumn, Location, LonLat
+from whereish.publish.rows.public_places import PlaceMap
+from whereish.publish.rows.times import TimeStep
+from whereish.publish.rows.withheld import told_by_kind
+from whereish.randomness import Randomness
+from whereish.space.box import Box
+from whereish.space.plane import Plane
+from whereish.space.points import Points
+from whereish.units import Epsilon
+
+__all__ = ["METADATA_KEY", "BatchSanitizer"]
+
+METADATA_KEY = b"whereish"
+
+
+@runtime_checkable
+class Geographic(Protocol):
+    """A space that degrees can enter and leave."""
+
+    def from_degrees(self, lon: ArrayLike, lat: ArrayLike) -> Points: ...
+
+    def to_degrees(self, points: Points) -> tuple[FloatArray, FloatArray]: ...
+
+
+@dataclass(frozen=True)
+class BatchSanitizer:
+    """The plan, checked: a function of record batches.
+
+    Parameters
+    ----------
+    mechanism
+        Draws the reports; with `level_column` it is the one of the largest epsilon.
+    locations, outputs
+        Where the secret locations are, and the columns in which their reports leave.
+    rebuild, asked
+        With `level_column`: the mechanism of another epsilon, and the largest one.
+    """
+
+    mechanism: Mechanism
+    locations: tuple[Location, ...]
+    outputs: tuple[Location, ...] = ()
+    keep: tuple[str, ...] = ()
+    coarsen: Mapping[str, TimeStep] = field(default_factory=dict)
+    bbox: Box | None = None
+    remap: PlaceMap | None = None
+    level_column: str | None = None
+    rebuild: Callable[[Epsilon], Mechanism] | None = None
+    asked: Epsilon | None = None
+
+    def __post_init__(self) -> None:
+        if not self.locations:
+            raise InvalidInput("name at least one location: lon and lat, geometry, or locations")
+        self._check_space()
+        if not self.outputs:
+            object.__setattr__(self, "outputs", self.locations)
+        places = {name for location in self.locations for name in location.columns}
+        places |= {name for location in self.outputs for name in location.columns}
+        if self.level_column in places:
+            raise InvalidInput("epsilon_column must not be a column of the location")
+        kept = [name for name in (*self.keep, *self.coarsen) if name in places]
+        if kept:
+            raise InvalidInput(
+                "keep must not name the location's own columns (they are released blurred);"
+                f" got {', '.join(kept)}"
+            )
+        twice = [n for n in self.keep if n in self.coarsen or self.keep.count(n) > 1]
+        if twice:
+            raise InvalidInput(f"a column may be kept once, or coarsened; got {twice[0]!r} twice")
+
+    def _check_space(self) -> None:
+        space, in_metres = self.mechanism.space, [isinstance(at, XY) for at in self.locations]
+        if isinstance(space, Plane) and not space.proven:
+            raise InvalidInput(
+                f"the scale factor of {space.description} is only estimated, so nothing can be"
+                " promised of a release: choose a projection with a known one (UTM, Lambert,"
+                " Plane.around(...)) or GlobeLaplace"
+            )
+        if not any(in_metres):
+            # A plane without a coordinate system refuses degrees when they come; say it now.
+            nowhere = isinstance(space, Plane) and space.crs is None
+            if nowhere or not isinstance(space, Geographic):
+                raise InvalidInput(
+                    "the mechanism must live where degrees can enter: on the globe or on a"
+                    f" projected plane; got {space.description}"
+                )
+        elif not all(in_metres) or not isinstance(space, Plane) or self.remap is not None:
+            raise InvalidInput(
+                "coordinates in metres need a mechanism on a plane, for all locations, and no"
+                f" remap (which is in degrees); the mechanism lives in {space.description}"
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read, each once."""
+        names = [name for location in self.locations for name in location.columns]
+        level = () if self.level_column is None else (self.level_column,)
+        return tuple(dict.fromkeys((*names, *self.keep, *self.coarsen, *level)))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns that must hold numbers: text formats are told."""
+        pairs = [at.columns for at in self.locations if isinstance(at, LonLat)]
+        level = () if self.level_column is None else (self.level_column,)
+        return (*(name for pair in pairs for name in pair), *level)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What each location's report keeps; with `level_column`, at most.
+
+        Degrees are promised true metres, whatever plane the mechanism works on.
+        """
+        ours, space = self.mechanism.guarantee, self.mechanism.space
+        in_degrees = not isinstance(self.locations[0], XY)
+        if in_degrees and isinstance(space, Plane) and math.isfinite(self._level()):
+            return replace(ours, metric=self.epsilon() * Geodesic())
+        return ours
+
+    def leaving_as(self, outputs: Sequence[Location]) -> BatchSanitizer:
+        """The same plan, with reports in other columns."""
+        return replace(self, outputs=tuple(outputs))
+
+    @property
+    def geometries(self) -> tuple[str, ...]:
+        """The geometry columns among those that leave."""
+        return tuple(at.name for at in self.outputs if isinstance(at, GeometryColumn))
+
+    @property
+    def scope(self) -> str:
+        """What the guarantee is about, and what must hold for it."""
+        many = len(self.locations)
+        if many == 1:
+            scope = "each row alone; a person in k rows is protected at k times this"
+        else:
+            scope = (
+                f"each of the {many} locations of each row alone; a person in k rows is protected"
+                f" at {many} k times this"
+            )
+        if self.level_column is not None:
+            scope += (
+                "; each row's own level must not depend on its location, or the level that shows"
+                " in its noise tells of it"
+            )
+        return scope
+
+    def exposure(self, rows: int) -> Exposure:
+        """What so many rows expose if all are one person's."""
+        reports = rows * len(self.locations)
+        return Exposure(reports, reports * self._level(), named=False)
+
+    def statement(self, *, reproducible: bool) -> dict[str, Any]:
+        """What is said of the release, in it or beside it."""
+        said: dict[str, Any] = {
+            "whereish": whereish.__version__,
+            "guarantee": self.guarantee.to_json(),
+            "scope": self.scope,
+            "reproducible": reproducible,
+            "locations": [list(location.columns) for location in self.outputs],
+        }
+        if self.level_column is not None:
+            said["level"] = "each row has its own level, at most the one stated"
+        if self.remap is not None:
+            said["remapped"] = "reports were moved to public places, which keeps the guarantee"
+        if self.coarsen:
+            said["coarsened"] = {n: f"{step.count} {step.unit}" for n, step in self.coarsen.items()}
+        return said
+
+    def schema(
+        self, source: pa.Schema, metadata: Mapping[bytes | str, bytes | str] | None = None
+    ) -> pa.Schema:
+        """The output's schema; nothing of the source's metadata is in it."""
+        fields = [one for location in self.outputs for one in location.fields]
+        fields += [plain_field(source.field(name)) for name in self.keep]
+        boxes = [f.name for f in fields if pa.types.is_struct(f.type) and _is_extent(f.type)]
+        if boxes:
+            raise InvalidInput(
+                f"column {boxes[0]!r} holds the extent of the true geometries: it cannot be kept"
+            )
+        fields += [
+            pa.field(name, step.type_of(plain_type(source.field(name).type)))
+            for name, step in self.coarsen.items()
+        ]
+        return pa.schema(fields, metadata=dict(metadata) if metadata else None)
+
+    def __call__(self, batch: pa.RecordBatch, schema: pa.Schema, rng: Randomness) -> pa.RecordBatch:
+        """Replace the locations of one batch."""
+        levels = self.levels(batch)
+        arrays: list[Any] = []
+        for location, leaving in zip(self.locations, self.outputs, strict=True):
+            degrees = location.read(batch)
+            self._refuse_outside(degrees)
+            arrays += leaving.write(*self._reports(degrees, levels, rng))
+        arrays += [compacted(batch.column(name)) for name in self.keep]
+        for name, step in self.coarsen.items():
+            # Again afterwards: what Arrow computes, it also computes from what nulls cover.
+            arrays.append(compacted(step.floor(compacted(batch.column(name)), name)))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def levels(self, batch: pa.RecordBatch) -> FloatArray | None:
+        """Each row's own level per metre, checked; None where all share one."""
+        if self.level_column is None:
+            return None
+        column = batch.column(self.level_column)
+        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+            raise InvalidInput(
+                f"column {self.level_column!r} must hold levels per metre; got {column.type}"
+            )
+        levels: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        assert self.asked is not None
+        most = self.asked.per_m
+        wrong = int((~((levels > 0) & (levels <= most))).sum())
+        if wrong:
+            raise InvalidInput(
+                f"column {self.level_column!r} must hold levels per metre, greater than 0 and at"
+                f" most epsilon = {most:g}; {wrong} rows do not"
+            )
+        return levels
+
+    def charged_levels(self, batch: pa.RecordBatch) -> FloatArray | None:
+        """Each row's level per true metre, for charging: that of its own mechanism."""
+        levels = self.levels(batch)
+        if levels is None or self.asked is None or self.epsilon() == self.asked:
+            return levels
+        # Levels in true metres are proportional to those asked for; a last bit to spare.
+        return np.nextafter(levels * (self.epsilon().per_m / self.asked.per_m), np.inf)
+
+    def epsilon(self) -> Epsilon:
+        """The level per true metre that one report keeps, for charging.
+
+        On a plane of scale k, d <= c * Euclidean there is at most c k in true metres.
+        """
+        level = self._level()
+        if not math.isfinite(level):
+            raise InvalidInput(
+                "this guarantee is not known to be a level times metres, which a budget is"
+                f" counted in: {self.mechanism.guarantee.metric.description}"
+            )
+        own = getattr(self.mechanism, "epsilon", None)
+        # The level that was asked for, where the roundings of the plane's scale hide it.
+        if isinstance(own, Epsilon) and math.isclose(own.per_m, level, rel_tol=1e-12):
+            return own
+        return Epsilon.per_metre(level)
+
+    def _level(self) -> float:
+        """The least known c for which a report keeps c times true metres; infinity if none."""
+        metric, space = self.mechanism.guarantee.metric, self.mechanism.space
+        if not isinstance(space, Plane):
+            return metric.ratio_to(Geodesic())
+        ratios = metric.ratio_to(Euclidean()), math.sqrt(2) * metric.ratio_to(Manhattan())
+        return min(ratios) * space.scale
+
+    def _reports(
+        self, degrees: FloatArray, levels: FloatArray | None, rng: Randomness
+    ) -> tuple[FloatArray, FloatArray]:
+        in_metres = isinstance(self.locations[0], XY)
+        if levels is None:
+            lon, lat = _drawn(self.mechanism, degrees, rng, in_metres)
+        else:
+            assert self.rebuild is not None
+            lon, lat = np.empty(len(degrees)), np.empty(len(degrees))
+            order = np.argsort(levels, kind="stable")
+            values, starts = np.unique(levels[order], return_index=True)
+            for value, rows in zip(values, np.split(order, starts[1:]), strict=True):
+                build = partial(self.rebuild, Epsilon.per_metre(value))
+                mechanism = told_by_kind(build, self.mechanism, "the mechanism of a row's level")
+                lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng, in_metres)
+        if self.remap is not None:
+            remap, reports = self.remap, np.column_stack([lon, lat])
+            moved = told_by_kind(lambda: np.array(remap(reports), float), remap, "the remap")
+            if moved.shape != (len(lon), 2):
+                raise InvalidInput(
+                    f"remap must return (n, 2) degrees for (n, 2) degrees; got {moved.shape}"
+                )
+            return np.ascontiguousarray(moved[:, 0]), np.ascontiguousarray(moved[:, 1])
+        return lon, lat
+
+    def _refuse_outside(self, degrees: FloatArray) -> None:
+        if self.bbox is None:
+            return
+        in_metres = isinstance(self.locations[0], XY)
+        holds = self.bbox.contains if in_metres else self.bbox.contains_degrees
+        outside = int((~holds(degrees)).sum())
+        if outside:
+            raise InvalidInput(
+                f"{outside} rows lie outside the declared bbox: are latitude and longitude"
+                " swapped, or is the bbox too small?"
+            )
+
+
+def _drawn(
+    mechanism: Mechanism, places: FloatArray, rng: Randomness, in_metres: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Reports of places, in degrees or in the coordinates of the mechanism's plane."""
+    space = mechanism.space
+    geographic = space if isinstance(space, Geographic) and not in_metres else None
+    secrets: Points | FloatArray = places
+    if geographic is not None:
+        enter = partial(geographic.from_degrees, places[:, 0], places[:, 1])
+        secrets = told_by_kind(enter, space, "the space of the mechanism")
+
+    def reported() -> tuple[Points, FloatArray, FloatArray]:
+        reports = mechanism.report(secrets, rng=rng)
+        first, second = geographic.to_degrees(reports) if geographic else reports.coordinates.T
+        # Copies: an array of another's making may be a view onto all that it was made from.
+        return reports, np.array(first, float), np.array(second, float)
+
+    reports, first, second = told_by_kind(reported, mechanism, "the mechanism")
+    if reports.reproducible and not rng.reproducible:
+        raise InsecureRandomness(
+            "the mechanism drew reproducible noise, which protects nobody: release with a"
+            " mechanism that uses the rng it is given, or ask for insecure_seed in a test"
+        )
+    return first, second
+
+
+def _is_extent(kind: Any) -> bool:
+    """Whether a struct is a bounding box, such as GeoParquet's covering column."""
+    names = {kind.field(i).name for i in range(kind.num_fields)}
+    return {"xmin", "ymin", "xmax", "ymax"} <= names

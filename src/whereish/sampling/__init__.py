@@ -1,0 +1,1 @@
+"""Exact draws from words: no mechanism, no metric."""

@@ -1,0 +1,93 @@
+"""Draws from a certified law: shortest paths grown from the secret until the mass is reached."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import IntArray
+from whereish.randomness import Randomness
+from whereish.sampling.nearest_first import Workspace, draw, draw_padded
+from whereish.solvers.eikonal.certify import CertifiedLaw
+from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.geodesic.masses import uniform_below
+from whereish.solvers.geodesic.sweeps import BORDER
+
+__all__ = ["LawSampler"]
+
+
+@dataclass(frozen=True, eq=False)
+class LawSampler:
+    """Draws reports of `law`; its tables are shared by all threads, its scratch by none."""
+
+    law: CertifiedLaw
+
+    def draw(
+        self, secrets: IntArray, source: Randomness, *, padded: bool
+    ) -> tuple[IntArray, IntArray]:
+        """Row and column of one report for each secret (flat cells of the law's grid).
+
+        With `padded`, every batch of up to 64 takes the same work.
+        """
+        metric = self.law.metric
+        thresholds = uniform_below(self.law.sums[secrets], source)
+        starts = metric.padded(secrets)
+        drawn = self._padded(starts, thresholds) if padded else self._nearest(starts, thresholds)
+        row, column = np.divmod(drawn, metric.pitch)
+        return row - BORDER, column - BORDER
+
+    @cached_property
+    def _weights(self) -> NDArray[np.uint64]:
+        metric = self.law.metric
+        out = np.zeros(metric.edges.shape[1], np.uint64)
+        out[metric.padded(np.arange(metric.cells))] = self.law.weights
+        return out
+
+    @cached_property
+    def _scratch(self) -> threading.local:
+        return threading.local()
+
+    def _nearest(self, starts: IntArray, thresholds: NDArray[np.uint64]) -> IntArray:
+        metric = self.law.metric
+        space: Workspace | None = getattr(self._scratch, "workspace", None)
+        if space is None:
+            space = self._scratch.workspace = Workspace(metric.edges)
+        return draw(
+            metric.edges,
+            metric.offsets,
+            self._weights,
+            self.law.table,
+            starts,
+            thresholds,
+            space.distance,
+            space.settled,
+            space.touched,
+            space.bucket,
+            space.queue,
+        )
+
+    def _padded(self, starts: IntArray, thresholds: NDArray[np.uint64]) -> IntArray:
+        metric = self.law.metric
+        out = np.empty(len(starts), np.int64)
+        for first in range(0, len(starts), LANES):
+            count = min(LANES, len(starts) - first)
+            batch = np.full(LANES, starts[first], np.int64)
+            level = np.zeros(LANES, np.uint64)
+            batch[:count] = starts[first : first + count]
+            level[:count] = thresholds[first : first + count]
+            drawn = draw_padded(
+                metric.edges,
+                metric.offsets,
+                *metric.shape,
+                self._weights,
+                self.law.table,
+                batch,
+                level,
+                self.law.sweeps,
+            )
+            out[first : first + count] = drawn[:count]
+        return out

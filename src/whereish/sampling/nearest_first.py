@@ -1,0 +1,176 @@
+"""Drawing a report by growing shortest paths from the secret, nearest cells first.
+
+The masses k_y·t[D(u, y)] of :mod:`integer_law` sum to Z(u).  For V uniform on
+0 .. Z(u) - 1, cells are settled in the order of their distance (Dial's bucket
+queue, exact on integer weights) and their masses added until the sum exceeds V:
+the cell that does it is the report.  Cells at the horizon or beyond come last, in
+the order of the grid.  Nothing is stored per pair, and most draws settle a few
+hundred cells; so the time tells how far the draw went.  :func:`draw_padded` does
+the same amount of work whatever the secret and the draw: a fixed number of
+sweeps, then a sum over all cells without an early end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import IntArray
+from whereish.compiled import kernel
+from whereish.solvers.geodesic.lanes import LANES, LIMIT
+from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
+
+__all__ = ["Workspace", "draw", "draw_padded"]
+
+
+class Workspace:
+    """Scratch memory of :func:`draw` for one graph: clean between draws, one per thread."""
+
+    def __init__(self, edges: NDArray[np.uint16]) -> None:
+        _, cells, half = edges.shape
+        longest = int(edges[edges < LIMIT].max(initial=0))
+        self.distance = np.full(cells, LIMIT, np.uint16)
+        self.settled = np.zeros(cells, np.bool_)
+        self.touched = np.empty(cells, np.int32)
+        self.bucket = np.full(1 << longest.bit_length(), -1, np.int32)
+        # A cell enters the queue at most once per neighbour.
+        self.queue = np.empty((cells * 2 * half + 1, 3), np.int32)
+
+
+@kernel
+def _grow(  # noqa: PLR0912 (one loop with its queue: calls would cost more than they tell)
+    edges: Any,
+    offsets: Any,
+    weights: Any,
+    decay: Any,
+    source: int,
+    threshold: Any,
+    distance: Any,
+    settled: Any,
+    touched: Any,
+    bucket: Any,
+    queue: Any,
+) -> int:
+    """The padded cell whose mass takes the sum above `threshold`, or -1 beyond the horizon."""
+    mask, count = len(bucket) - 1, len(offsets)
+    distance[source] = 0
+    touched[0], marks = source, 1
+    queue[0, 0], queue[0, 1], queue[0, 2] = source, -1, 0
+    bucket[0], entries, waiting = 0, 1, 1
+    total, found, now = np.uint64(0), -1, 0
+    while waiting > 0 and found < 0:
+        entry = bucket[now & mask]
+        if entry < 0:
+            now += 1
+            continue
+        bucket[now & mask] = queue[entry, 1]
+        waiting -= 1
+        cell = queue[entry, 0]
+        if settled[cell] or distance[cell] != now:
+            continue
+        settled[cell] = True
+        total += weights[cell] * decay[now]
+        if total > threshold:
+            found = cell
+            break
+        for k in range(2 * count):
+            if k < count:
+                weight, other = edges[0, cell, k], cell - offsets[k]
+            else:
+                weight, other = edges[1, cell, k - count], cell + offsets[k - count]
+            far = now + np.int64(weight)
+            if far < distance[other]:
+                if distance[other] == LIMIT:
+                    touched[marks] = other
+                    marks += 1
+                distance[other] = far
+                queue[entries, 0] = other
+                queue[entries, 1] = bucket[far & mask]
+                queue[entries, 2] = far & mask
+                bucket[far & mask] = entries
+                entries += 1
+                waiting += 1
+    if found < 0:
+        far = decay[LIMIT]
+        for cell in range(len(settled)):
+            if not settled[cell]:
+                total += weights[cell] * far
+                if total > threshold:
+                    found = cell
+                    break
+    for entry in range(entries):
+        bucket[queue[entry, 2]] = -1
+    for mark in range(marks):
+        distance[touched[mark]] = LIMIT
+        settled[touched[mark]] = False
+    return found
+
+
+@kernel
+def draw(
+    edges: NDArray[np.uint16],
+    offsets: IntArray,
+    weights: NDArray[np.uint64],
+    decay: NDArray[np.uint64],
+    sources: IntArray,
+    thresholds: NDArray[np.uint64],
+    distance: NDArray[np.uint16],
+    settled: NDArray[np.bool_],
+    touched: NDArray[np.int32],
+    bucket: NDArray[np.int32],
+    queue: NDArray[np.int32],
+) -> IntArray:
+    """One report per source (padded cells); `weights` are padded too, 0 in the border."""
+    out = np.empty(len(sources), np.int64)
+    for i in range(len(sources)):
+        out[i] = _grow(
+            edges,
+            offsets,
+            weights,
+            decay,
+            sources[i],
+            thresholds[i],
+            distance,
+            settled,
+            touched,
+            bucket,
+            queue,
+        )
+    return out
+
+
+@kernel
+def draw_padded(
+    edges: NDArray[np.uint16],
+    offsets: IntArray,
+    rows: int,
+    cols: int,
+    weights: NDArray[np.uint64],
+    decay: NDArray[np.uint64],
+    sources: IntArray,
+    thresholds: NDArray[np.uint64],
+    sweeps: int,
+) -> IntArray:
+    """Reports for at most 64 sources, in time that depends on neither source nor draw.
+
+    `sources` and `thresholds` must have 64 entries; fill with any cell and threshold 0.
+    """
+    pitch = cols + 2 * BORDER
+    D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
+    batch_distances(D, edges, offsets, rows, cols, sources, sweeps)
+    total = np.zeros(LANES, np.uint64)
+    passed = np.zeros(LANES, np.int64)
+    for i in range(rows):
+        base = (i + BORDER) * pitch + BORDER
+        for c in range(base, base + cols):
+            weight = weights[c]
+            for lane in range(LANES):
+                total[lane] += weight * decay[D[c, lane]]
+                passed[lane] += np.int64(total[lane] <= thresholds[lane])
+    out = np.empty(LANES, np.int64)
+    for lane in range(LANES):
+        cell = passed[lane]
+        out[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+    return out

@@ -1,0 +1,1 @@
+"""Masses of planar Laplace noise in cells, and posteriors over grids."""

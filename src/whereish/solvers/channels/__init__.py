@@ -1,0 +1,1 @@
+"""Integer rows, their ratios, their posteriors."""

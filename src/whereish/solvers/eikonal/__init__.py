@@ -1,0 +1,1 @@
+"""Weights of the eikonal law on cells, places and answers, and their certificates."""

@@ -1,0 +1,175 @@
+"""From a map to a certified law on its cells: the whole way, on plain arrays.
+
+Secrets are cells, and all neighbouring cells keep the line integral of eps between
+their centres.  (:mod:`places_law` has the law for places between the centres.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.errors import InvalidInput
+from whereish.privacy.maps.stencil import edge_integrals
+from whereish.solvers.eikonal.certify import (
+    CertifiedLaw,
+    certify,
+    edge_factors,
+    worst_edge,
+)
+from whereish.solvers.eikonal.margin import frame_width, framed
+from whereish.solvers.geodesic.graph_metric import HORIZON, LARGEST_MAP, GraphMetric
+from whereish.solvers.geodesic.lanes import LIMIT
+from whereish.solvers.geodesic.masses import decay_table, integer_weights
+
+__all__ = [
+    "LEAST_PRICE",
+    "BuiltLaw",
+    "check_resolution",
+    "exponential_law",
+    "framed_law",
+    "inner_cells",
+    "law_on_cells",
+    "least_price",
+    "prices_on_cells",
+]
+
+Progress = Callable[[int, float], None]
+Prices = Callable[[FloatArray, tuple[float, float], int], FloatArray]
+"""Edge prices of a framed map, from its levels, the sides of a cell and the neighbours."""
+
+LEAST_PRICE = 24 * HORIZON / LIMIT
+"""What a cell must cost: 24 quanta, so that rounding an edge down costs at most 4%."""
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltLaw:
+    """A certified law, its map in use and its frame.
+
+    Attributes
+    ----------
+    law : masses and certificate, on the framed grid.
+    used : (rows, cols) the map in use, before any lowering of single edges.
+    frame : cells added on every side.
+    promised : edge prices that the law keeps, on the framed grid.
+    gradient_factor : largest |grad ln P|/eps on continuous places; None on cells.
+    """
+
+    law: CertifiedLaw
+    used: FloatArray
+    frame: int
+    promised: FloatArray
+    gradient_factor: float | None = None
+
+    @cached_property
+    def secrets(self) -> IntArray:
+        """Flat indices of the map's cells in the framed grid, in the map's order."""
+        return inner_cells(self.used.shape, self.frame)
+
+    @property
+    def metric_on_map(self) -> GraphMetric:
+        """The edges in use among the map's cells, without those of the frame."""
+        rows, cols = self.used.shape
+        inner = slice(self.frame, self.frame + rows), slice(self.frame, self.frame + cols)
+        return GraphMetric(self.law.metric.weights[inner], self.law.metric.quantum)
+
+
+def inner_cells(shape: tuple[int, ...], frame: int) -> IntArray:
+    """Flat indices of the unframed cells in the framed grid."""
+    rows, cols = shape
+    i, j = np.divmod(np.arange(rows * cols), cols)
+    return np.asarray((i + frame) * (cols + 2 * frame) + j + frame, np.int64)
+
+
+def check_resolution(eps: FloatArray, cell: tuple[float, float]) -> None:
+    """Refuse cells so small that the quantum would eat their prices."""
+    price = least_price(eps, cell)
+    if price < LEAST_PRICE:
+        raise InvalidInput(
+            f"a cell must cost at least {LEAST_PRICE:.3g} (its side times the lowest level);"
+            f" got {price:.3g}: use larger cells"
+        )
+
+
+def least_price(levels: FloatArray, cell: tuple[float, float]) -> float:
+    """The lowest level times the shortest side along which there are neighbours."""
+    sides = [side for side, count in zip(cell, levels.shape, strict=True) if count > 1]
+    return float(levels.min()) * min(sides, default=math.inf)
+
+
+def law_on_cells(
+    eps: FloatArray,
+    cell: tuple[float, float],
+    *,
+    neighbours: int = 16,
+    frame: int | None = None,
+    progress: Progress | None = None,
+) -> BuiltLaw:
+    """A law that keeps the line integrals of `eps` between neighbouring centres.
+
+    Parameters
+    ----------
+    eps : (rows, cols) levels at the centres.
+    cell : height and width of a cell.
+    frame : cells of frame; None takes as many as the border needs, or none where that is
+        more than a quarter of the map's side or the framed grid would be too large.
+    """
+    check_resolution(eps, cell)
+    return framed_law(
+        eps, cell, prices_on_cells, neighbours=neighbours, frame=frame, progress=progress
+    )
+
+
+def prices_on_cells(levels: FloatArray, cell: tuple[float, float], neighbours: int) -> FloatArray:
+    """The line integral of the map along every edge."""
+    return edge_integrals(levels, cell, neighbours=neighbours)
+
+
+def framed_law(
+    levels: FloatArray,
+    cell: tuple[float, float],
+    prices: Prices,
+    *,
+    neighbours: int,
+    frame: int | None,
+    progress: Progress | None,
+) -> BuiltLaw:
+    """The law of a map with its frame (as in :func:`law_on_cells`), at the edge prices given."""
+    if frame is None:
+        frame = frame_width(levels, cell)
+        rows, cols = levels.shape
+        # A map of few nats would drown in its frame, and most reports fall outside.
+        too_wide = frame > min(rows, cols) // 4
+        if too_wide or (rows + 2 * frame) * (cols + 2 * frame) > LARGEST_MAP:
+            frame = 0
+    wide = framed(levels, cell, frame)
+    promised = prices(wide, cell, neighbours)
+    secrets = np.zeros(wide.size, np.bool_)
+    secrets[inner_cells(levels.shape, frame)] = True
+    law = certify(wide, cell, promised, secrets.reshape(wide.shape), progress=progress)
+    return BuiltLaw(law, levels, frame, promised)
+
+
+def exponential_law(
+    eps: FloatArray, cell: tuple[float, float], *, neighbours: int = 16
+) -> BuiltLaw:
+    """The exponential mechanism at half the map, normalised: private whatever its weights.
+
+    P(y | u) = A·eps(y)^2·e^{-d(u,y)/2} / Z(u): an edge at half its price is always kept.
+    The baseline (elastic metrics are built this way).
+    """
+    check_resolution(eps, cell)
+    promised = edge_integrals(eps, cell, neighbours=neighbours)
+    metric = GraphMetric.from_prices(promised, keep=0.5)
+    base = (eps**2).ravel() / float((eps**2).max())
+    weights = integer_weights(base, float(metric.product(base).max()))
+    weights = np.maximum(weights, np.uint64(1))
+    sums, sweeps = metric.exact_sums(weights, decay_table(metric.quantum))
+    factor, worst = worst_edge(edge_factors(metric, sums, promised), metric)
+    law = CertifiedLaw(metric, weights, sums, factor, worst, 1, 1, 0, sweeps)
+    return BuiltLaw(law, eps, 0, promised)

@@ -1,0 +1,101 @@
+"""A factored sparse approximate inverse of E = e^{-d} on a grid.
+
+For a symmetric positive definite E and an order of its indices, row p of the
+factor G solves the small system E_SS g = e_p on a pattern S of p and a few
+earlier indices, scaled to g_p = sqrt(g_p); then G^T G approximates E^{-1}
+(Kolotilina and Yeremin 1993; the Vecchia approximation of statistics).  With
+the 20 nearest cells of a coarse-to-fine order, and distances taken locally as
+(eps_a + eps_b)/2·|a - b|, conjugate gradients need about ten products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
+
+__all__ = ["approximate_inverse_factor"]
+
+_PATTERN = 20  # earlier cells in a row of the factor
+_REACH = 3  # candidates are at most so many steps of the cell's own level away
+_COARSEST = 128
+
+
+@kernel
+def _levels(rows: int, cols: int) -> IntArray:
+    """The largest power of two that divides both indices of a cell, at most _COARSEST."""
+    level = np.empty(rows * cols, np.int64)
+    for i in range(rows):
+        for j in range(cols):
+            step = 1
+            while step < _COARSEST and i % (2 * step) == 0 and j % (2 * step) == 0:
+                step *= 2
+            level[i * cols + j] = step
+    return level
+
+
+@kernel
+def _rows(
+    eps: Any, height: float, width: float, level: Any, rank: Any
+) -> tuple[IntArray, FloatArray, IntArray]:
+    rows, cols = eps.shape
+    flat = eps.ravel()
+    cells = rows * cols
+    columns = np.zeros((cells, _PATTERN + 1), np.int64)
+    entries = np.zeros((cells, _PATTERN + 1))
+    lengths = np.zeros(cells, np.int64)
+    side = 2 * _REACH + 1
+    candidate = np.empty(side * side, np.int64)
+    away = np.empty(side * side)
+    for p in range(cells):
+        i, j, step, found = p // cols, p % cols, level[p], 0
+        for a in range(i - _REACH * step, i + _REACH * step + 1, step):
+            for b in range(j - _REACH * step, j + _REACH * step + 1, step):
+                if 0 <= a < rows and 0 <= b < cols and rank[a * cols + b] < rank[p]:
+                    candidate[found] = a * cols + b
+                    away[found] = np.hypot((a - i) * height, (b - j) * width) * (
+                        flat[p] + flat[a * cols + b]
+                    )
+                    found += 1
+        size = min(_PATTERN, found)
+        nearest = np.argsort(away[:found])
+        for t in range(size):
+            columns[p, t] = candidate[nearest[t]]
+        columns[p, size] = p
+        size += 1
+        block = np.empty((size, size))
+        for s in range(size):
+            for t in range(size):
+                x, y = columns[p, s], columns[p, t]
+                block[s, t] = np.exp(
+                    -0.5
+                    * (flat[x] + flat[y])
+                    * np.hypot((x // cols - y // cols) * height, (x % cols - y % cols) * width)
+                )
+        unit = np.zeros(size)
+        unit[size - 1] = 1.0
+        solution = np.linalg.solve(block, unit)
+        # Local distances need not form a metric; a diagonal below zero would break the scaling.
+        diagonal = np.sqrt(max(abs(solution[size - 1]), 1e-12))
+        entries[p, :size] = solution / diagonal
+        lengths[p] = size
+    return columns, entries, lengths
+
+
+def approximate_inverse_factor(
+    eps: FloatArray, cell: tuple[float, float]
+) -> sp.csr_matrix[np.float64]:
+    """The sparse factor G with G^T G close to the inverse of e^{-d_eps}."""
+    rows, cols = eps.shape
+    level = _levels(rows, cols)
+    order = np.lexsort((np.arange(rows * cols), -level))
+    rank = np.empty(rows * cols, np.int64)
+    rank[order] = np.arange(rows * cols)
+    columns, entries, lengths = _rows(np.ascontiguousarray(eps), *cell, level, rank)
+    used = np.arange(_PATTERN + 1) < lengths[:, None]
+    pointers = np.concatenate([[0], np.cumsum(lengths)])
+    return sp.csr_matrix((entries[used], columns[used], pointers), shape=(rows * cols, rows * cols))

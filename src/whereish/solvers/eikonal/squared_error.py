@@ -1,0 +1,92 @@
+"""Expected squared error of an integer law, and its Bayesian remap, without a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
+from whereish.solvers.geodesic.graph_metric import GraphMetric
+from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.geodesic.masses import decay_table
+from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
+
+__all__ = ["posterior_means", "squared_errors"]
+
+
+@kernel
+def _squared_errors(
+    edges: Any, offsets: Any, rows: int, cols: int, order: Any, masses: Any, places: Any, to: Any
+) -> FloatArray:
+    pitch = cols + 2 * BORDER
+    D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
+    sources = np.empty(LANES, np.int64)
+    total, mass = np.empty(LANES), np.empty(LANES)
+    here = np.zeros((LANES, 2))
+    out = np.zeros(rows * cols)
+    weights, decay = masses
+    for start in range(0, len(order), LANES):
+        for lane in range(LANES):
+            cell = order[min(start + lane, len(order) - 1)]
+            sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+            here[lane] = places[cell]
+        batch_distances(D, edges, offsets, rows, cols, sources, 0)
+        total[:] = 0.0
+        mass[:] = 0.0
+        for i in range(rows):
+            for j in range(cols):
+                y, c = i * cols + j, (i + BORDER) * pitch + j + BORDER
+                if weights[y] > 0:
+                    x0, x1 = to[y, 0], to[y, 1]
+                    for lane in range(LANES):
+                        p = weights[y] * decay[D[c, lane]]
+                        a, b = here[lane, 0] - x0, here[lane, 1] - x1
+                        mass[lane] += p
+                        total[lane] += p * (a * a + b * b)
+        for lane in range(min(LANES, len(order) - start)):
+            out[order[start + lane]] = total[lane] / mass[lane]
+    return out
+
+
+def squared_errors(
+    metric: GraphMetric,
+    weights: NDArray[np.uint64],
+    secrets: IntArray,
+    places: FloatArray,
+    reports: FloatArray,
+    core: int = 0,
+) -> FloatArray:
+    """E |reports[Y] - places[u]|^2 for every secret u, Y drawn from its law.
+
+    `places` and `reports` are (cells, 2): where each cell is, and what it is reported as.
+    """
+    order = metric.order[np.isin(metric.order, secrets)]
+    masses = (weights.astype(np.float64), decay_table(metric.quantum, core).astype(np.float64))
+    out = _squared_errors(
+        metric.edges, metric.offsets, *metric.shape, order, masses, places, reports
+    )
+    return np.asarray(out[secrets])
+
+
+def posterior_means(
+    metric: GraphMetric,
+    sums: NDArray[np.uint64],
+    secrets: IntArray,
+    places: FloatArray,
+    prior: FloatArray,
+    core: int = 0,
+) -> FloatArray:
+    """The posterior mean place of every report: the remap that is best for squared error.
+
+    `prior` is over the secrets.  The weight of a report cancels from its posterior.
+    """
+    middle = places[secrets].mean(axis=0)
+    q = np.zeros(metric.cells)
+    q[secrets] = prior / sums[secrets].astype(np.float64)
+    q /= q.max()
+    centred = places - middle
+    moments = metric.product(np.column_stack([q, q * centred[:, 0], q * centred[:, 1]]), core)
+    return np.asarray(middle + moments[:, 1:] / moments[:, :1])

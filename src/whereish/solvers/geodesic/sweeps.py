@@ -1,0 +1,189 @@
+"""Batched shortest paths on a grid: the compiled loops behind :mod:`geodesics`.
+
+All arrays here are padded by a border of BORDER cells whose edges weigh LIMIT,
+so that no loop asks where the grid ends.  ``edges[0, c, k]`` is the weight of the
+edge from cell c back to ``c - offsets[k]``, ``edges[1, c, k]`` that of the edge on
+to ``c + offsets[k]``; ``offsets[0]`` must be 1, the step along the row.
+
+A batch is relaxed by Gauss-Seidel sweeps down and up the rows in turn, each row
+followed by the opposite pass along itself.  After a sweep all edges in its own
+direction are satisfied; when the next one changes nothing, so are the others, and
+the distances are the exact shortest paths, in integers, whatever the order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
+from whereish.solvers.geodesic.lanes import LANES, LIMIT, accumulate, relax
+from whereish.solvers.geodesic.masses import SUM_LIMIT
+
+__all__ = ["BORDER", "batch_distances", "exact_sums", "products", "settle"]
+
+BORDER = 3
+"""Cells of padding on every side: the reach of the widest stencil."""
+
+_BLOCK = 256  # cells summed in single precision before the sum moves to double precision
+
+_SUM_LIMIT = np.uint64(SUM_LIMIT)
+
+Words = NDArray[np.uint16]
+
+
+@kernel
+def _down(D: Any, edges: Any, offsets: Any, rows: int, cols: int) -> bool:
+    """Relax from the south-west, rows upwards in index; whether anything changed."""
+    pitch, count = cols + 2 * BORDER, len(offsets)
+    back, on, changed = edges[0], edges[1], False
+    for i in range(rows):
+        base = (i + BORDER) * pitch + BORDER
+        for j in range(cols):
+            changed |= relax(D, base + j, back, (base + j) * count, offsets, -1, count)
+        for j in range(cols - 2, -1, -1):
+            changed |= relax(D, base + j, on, (base + j) * count, offsets, 1, 1)
+    return changed
+
+
+@kernel
+def _up(D: Any, edges: Any, offsets: Any, rows: int, cols: int) -> bool:
+    """The mirror image of :func:`_down`."""
+    pitch, count = cols + 2 * BORDER, len(offsets)
+    back, on, changed = edges[0], edges[1], False
+    for i in range(rows - 1, -1, -1):
+        base = (i + BORDER) * pitch + BORDER
+        for j in range(cols - 1, -1, -1):
+            changed |= relax(D, base + j, on, (base + j) * count, offsets, 1, count)
+        for j in range(1, cols):
+            changed |= relax(D, base + j, back, (base + j) * count, offsets, -1, 1)
+    return changed
+
+
+@kernel
+def settle(D: Words, edges: Words, offsets: IntArray, rows: int, cols: int, sweeps: int) -> int:
+    """Relax `D`, zero at the sources of each lane (any number of them), in place.
+
+    `sweeps` and the result are as in :func:`batch_distances`.
+    """
+    taken = 0
+    while True:
+        if taken % 2 == 0:
+            changed = _down(D, edges, offsets, rows, cols)
+        else:
+            changed = _up(D, edges, offsets, rows, cols)
+        taken += 1
+        # The first sweep alone proves nothing: edges up the rows are not looked at yet.
+        if taken == sweeps or (sweeps == 0 and taken > 1 and not changed):
+            return taken
+
+
+@kernel
+def batch_distances(
+    D: Words, edges: Words, offsets: IntArray, rows: int, cols: int, sources: IntArray, sweeps: int
+) -> int:
+    """Distances from `sources` (one per lane, padded cells, -1 for none) to all cells.
+
+    With ``sweeps = 0`` it sweeps until nothing changes and returns how many that took;
+    otherwise exactly that many, whatever the sources: the running time tells nothing.
+    """
+    D[:] = LIMIT
+    for lane in range(len(sources)):
+        if sources[lane] >= 0:
+            D[sources[lane], lane] = 0
+    return settle(D, edges, offsets, rows, cols, sweeps)
+
+
+@kernel
+def products(
+    edges: Words,
+    offsets: IntArray,
+    rows: int,
+    cols: int,
+    order: IntArray,
+    values: NDArray[np.float32],
+    rate: np.float32,
+    core: int,
+) -> tuple[FloatArray, int]:
+    """E·V for E = 2^(-rate·max(D, core)), without ever storing D.
+
+    `values` is (cells, sides) over the unpadded grid, `order` the unpadded sources in the
+    order in which they share batches.  Returns (cells, sides) and the most sweeps taken.
+    """
+    pitch, sides = cols + 2 * BORDER, values.shape[1]
+    D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
+    part = np.zeros((sides, LANES), np.float32)
+    total = np.zeros((sides, LANES))
+    out = np.zeros((rows * cols, sides))
+    sources = np.empty(LANES, np.int64)
+    most = 0
+    for start in range(0, len(order), LANES):
+        for lane in range(LANES):
+            sources[lane] = -1
+            if start + lane < len(order):
+                cell = order[start + lane]
+                sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+        most = max(most, batch_distances(D, edges, offsets, rows, cols, sources, 0))
+        if core > 0:
+            np.maximum(D, np.uint16(core), D)
+        total[:] = 0.0
+        waiting = 0
+        for i in range(rows):
+            base = (i + BORDER) * pitch + BORDER
+            for j in range(cols):
+                accumulate(part, D, base + j, values, i * cols + j, rate)
+                waiting += 1
+                if waiting == _BLOCK:
+                    total += part
+                    part[:] = 0.0
+                    waiting = 0
+        total += part
+        part[:] = 0.0
+        for lane in range(min(LANES, len(order) - start)):
+            for r in range(sides):
+                out[order[start + lane], r] = total[r, lane]
+    return out, most
+
+
+@kernel
+def exact_sums(
+    edges: Words,
+    offsets: IntArray,
+    rows: int,
+    cols: int,
+    order: IntArray,
+    weights: NDArray[np.uint64],
+    decay: NDArray[np.uint64],
+) -> tuple[NDArray[np.uint64], int]:
+    """The integers sum_y weights[y]·decay[D(u, y)] for the cells u in `order`; most sweeps.
+
+    Products must be below 2^63; a sum that reaches 2^63 stops there instead of wrapping.
+    """
+    pitch = cols + 2 * BORDER
+    D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
+    total = np.zeros(LANES, np.uint64)
+    out = np.zeros(rows * cols, np.uint64)
+    sources = np.empty(LANES, np.int64)
+    most = 0
+    for start in range(0, len(order), LANES):
+        for lane in range(LANES):
+            sources[lane] = -1
+            if start + lane < len(order):
+                cell = order[start + lane]
+                sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+        most = max(most, batch_distances(D, edges, offsets, rows, cols, sources, 0))
+        total[:] = 0
+        for i in range(rows):
+            base = (i + BORDER) * pitch + BORDER
+            for j in range(cols):
+                weight = weights[i * cols + j]
+                if weight > 0:
+                    for lane in range(LANES):
+                        mass = weight * decay[D[base + j, lane]]
+                        total[lane] = min(total[lane] + mass, _SUM_LIMIT)
+        for lane in range(min(LANES, len(order) - start)):
+            out[order[start + lane]] = total[lane]
+    return out, most

@@ -1,0 +1,1 @@
+"""Linear programmes over channels: the structured solver and its references."""

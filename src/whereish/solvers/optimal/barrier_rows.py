@@ -1,0 +1,201 @@
+"""The constraints that carry a barrier term, one ragged list per output.
+
+For an output z the privacy constraints are k_j >= a_ij k_i with
+a_ij = e^{-d(i,j)}, for all ordered pairs (source i, target j).  Of the n^2 rows
+of an output only those that come near to equality matter.  `RowLists` remembers
+which they are; `Rows` is the flat form in which the kernels read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
+
+__all__ = [
+    "RowLists",
+    "Rows",
+    "assemble_normal_matrix",
+    "feasible_multipliers",
+    "near_active_pairs",
+    "pull_back",
+    "slacks",
+]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows start[z]..start[z+1] belong to output z: k[target] >= factor * k[source]."""
+
+    start: IntArray
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    factor: FloatArray
+
+    @property
+    def count(self) -> int:
+        """How many rows there are, over all outputs."""
+        return self.source.size
+
+    def only(self, z: int) -> Rows:
+        """The rows of one output."""
+        part = slice(self.start[z], self.start[z + 1])
+        return Rows(
+            self.start[z : z + 2] - self.start[z],
+            self.source[part],
+            self.target[part],
+            self.factor[part],
+        )
+
+    def slack(self, k: FloatArray) -> FloatArray:
+        """G k: the slack k_j - a k_i of every row; `k` is (outputs, n)."""
+        return slacks(k, self.start, self.source, self.target, self.factor)
+
+    def pull(self, y: FloatArray, n: int) -> FloatArray:
+        """G' y, as an (outputs, n) array."""
+        return pull_back(y, self.start, self.source, self.target, self.factor, n)
+
+
+class RowLists:
+    """Sorted keys source * n + target of the rows in use, for every output."""
+
+    def __init__(self, closeness: FloatArray, edges: NDArray[np.intp], outputs: int) -> None:
+        self.closeness = closeness
+        self.n = closeness.shape[0]
+        both = np.concatenate([edges, edges[:, ::-1]])
+        base = np.unique(both[:, 0].astype(np.int64) * self.n + both[:, 1])
+        self.keys: list[IntArray] = [base] * outputs
+
+    def rows(self, outputs: NDArray[np.intp]) -> Rows:
+        """The flat rows of these outputs, in their order."""
+        lists = [self.keys[z] for z in outputs]
+        start = np.concatenate([[0], np.cumsum([keys.size for keys in lists])]).astype(np.int64)
+        keys = np.concatenate(lists)
+        source, target = np.divmod(keys, self.n)
+        return Rows(
+            start,
+            source.astype(np.int32),
+            target.astype(np.int32),
+            self.closeness[source, target],
+        )
+
+    def missing(self, output: int, keys: IntArray) -> IntArray:
+        """Those of `keys` that the output does not have yet."""
+        present = self.keys[output]
+        place = np.minimum(np.searchsorted(present, keys), present.size - 1)
+        return np.asarray(keys[present[place] != keys])
+
+    def add(self, output: int, new: IntArray) -> NDArray[np.intp]:
+        """Take in keys that are missing; returns the order that sorts old + new."""
+        joined = np.concatenate([self.keys[output], new])
+        order = np.argsort(joined, kind="stable")
+        self.keys[output] = joined[order]
+        return order
+
+
+def feasible_multipliers(total: FloatArray, rows: Rows) -> FloatArray:
+    """Multipliers y > 0 of one output's rows with G' y = total, for total > 0.
+
+    With y = u_target / (1 - a) the system for u has a column-dominant M-matrix,
+    whose inverse is nonnegative.
+    """
+    n, a = total.size, rows.factor
+    matrix = np.zeros((n, n))
+    np.add.at(matrix, (rows.target, rows.target), 1.0 / (1.0 - a))
+    np.add.at(matrix, (rows.source, rows.target), -a / (1.0 - a))
+    u = np.linalg.solve(matrix, total)
+    return np.asarray(u[rows.target] / (1.0 - a))
+
+
+@kernel
+def slacks(
+    k: FloatArray,
+    start: IntArray,
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    factor: FloatArray,
+) -> FloatArray:
+    """k[target] - factor * k[source] of every row."""
+    out = np.empty(source.size)
+    for z in range(k.shape[0]):
+        for row in range(start[z], start[z + 1]):
+            out[row] = k[z, target[row]] - factor[row] * k[z, source[row]]
+    return out
+
+
+@kernel
+def pull_back(
+    y: FloatArray,
+    start: IntArray,
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    factor: FloatArray,
+    n: int,
+) -> FloatArray:
+    """The transpose of `slacks` applied to one number per row."""
+    out = np.zeros((start.size - 1, n))
+    for z in range(start.size - 1):
+        for row in range(start[z], start[z + 1]):
+            out[z, target[row]] += y[row]
+            out[z, source[row]] -= factor[row] * y[row]
+    return out
+
+
+@kernel
+def assemble_normal_matrix(
+    weight: FloatArray,
+    begin: int,
+    end: int,
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    factor: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the lower and upper half of G_z' diag(weight) G_z into `out`."""
+    out[:] = 0.0
+    for row in range(begin, end):
+        i, j, w = source[row], target[row], weight[row]
+        aw = factor[row] * w
+        out[j, j] += w
+        out[i, i] += factor[row] * aw
+        out[i, j] -= aw
+        out[j, i] -= aw
+
+
+@kernel
+def near_active_pairs(
+    k: FloatArray, closeness: FloatArray, within: float, most: int
+) -> tuple[IntArray, IntArray]:
+    """Rows with a_ij k_i > (1 - within) k_j: at most `most` per (output, target), tightest first.
+
+    Returns the row keys source * n + target, and where each output's begin.
+    """
+    outputs, n = k.shape
+    found = np.empty(outputs * n * most, np.int64)
+    begin = np.zeros(outputs + 1, np.int64)
+    value, origin = np.zeros(most), np.zeros(most, np.int64)
+    count = 0
+    for z in range(outputs):
+        for j in range(n):
+            value[:] = k[z, j] * (1.0 - within)
+            origin[:] = -1
+            for i in range(n):
+                candidate = closeness[j, i] * k[z, i]
+                if candidate > value[most - 1] and i != j:
+                    place = most - 1
+                    while place > 0 and candidate > value[place - 1]:
+                        value[place] = value[place - 1]
+                        origin[place] = origin[place - 1]
+                        place -= 1
+                    value[place] = candidate
+                    origin[place] = i
+            for place in range(most):
+                if origin[place] >= 0:
+                    found[count] = origin[place] * n + j
+                    count += 1
+        begin[z + 1] = count
+    return found[:count].copy(), begin

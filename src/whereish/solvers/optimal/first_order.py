@@ -1,0 +1,206 @@
+"""A first-order method for large n: ADMM on near-neighbour constraints, all outputs at once.
+
+With the rows of all outputs alike, G k_z >= 0 over near-neighbour pairs only, the
+programme is
+
+    minimise <C, X>   subject to   G X = S,  S >= 0,  X 1 = 1.
+
+The alternating direction method of multipliers (Boyd et al. 2011, with
+over-relaxation) needs one n x n factorisation for all outputs, and per iteration
+one matrix product and one sweep over pairs times outputs.  In the sweep
+S = max(V, 0) and the scaled multiplier U = max(-V, 0) are the two parts of one
+array V, held in single precision: any y = rho U >= 0 gives a true lower bound, and
+the upper bound comes from repaired columns, so rounding here costs nothing but
+tightness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray
+from whereish.compiled import kernel
+from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.solvers.optimal.spanner import greedy_spanner
+
+__all__ = ["FirstOrder", "near_pairs"]
+
+Singles = NDArray[np.float32]
+_RELAXATION = np.float32(1.6)
+_PROXIMAL = 1e-6
+_JOINING_DILATION = 1.2
+_PENALTY = 5.0  # times the mean cost; measured on 400 and 1000 places
+
+
+def near_pairs(metric: FloatArray, neighbours: int) -> NDArray[np.intp]:
+    """Pairs i < j among the `neighbours` nearest of either, with no third point between them.
+
+    The edges of a spanner join clusters whose points are each other's nearest.
+    """
+    n = metric.shape[0]
+    nearest = np.argsort(metric, axis=1, kind="stable")[:, 1 : neighbours + 1]
+    rows = np.repeat(np.arange(n), nearest.shape[1])
+    pairs = np.sort(np.stack([rows, nearest.ravel()], axis=1), axis=1)
+    joining = greedy_spanner(metric, _JOINING_DILATION).edges
+    pairs = np.unique(np.concatenate([pairs, joining]), axis=0)
+    return pairs[_nothing_between(metric, pairs)]
+
+
+@kernel
+def _nothing_between(metric: FloatArray, pairs: NDArray[np.intp]) -> NDArray[np.bool_]:
+    clear = np.ones(len(pairs), np.bool_)
+    for p in range(len(pairs)):
+        i, j = pairs[p, 0], pairs[p, 1]
+        length = metric[i, j]
+        for via in range(metric.shape[0]):
+            if via not in (i, j) and metric[i, via] + metric[via, j] <= length * (1 + 1e-9):
+                clear[p] = False
+                break
+    return clear
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Both directions of every pair, ordered by target: k[target] >= factor * k[source]."""
+
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    factor: FloatArray
+
+    @classmethod
+    def of(cls, pairs: NDArray[np.intp], closeness: FloatArray) -> _Rows:
+        both = np.concatenate([pairs, pairs[:, ::-1]])
+        both = both[np.lexsort((both[:, 0], both[:, 1]))]
+        return cls(
+            both[:, 0].astype(np.int32),
+            both[:, 1].astype(np.int32),
+            closeness[both[:, 0], both[:, 1]],
+        )
+
+    def normal_matrix(self, n: int) -> FloatArray:
+        """G' G."""
+        i, j, a = self.source, self.target, self.factor
+        out = np.zeros((n, n))
+        np.add.at(out, (j, j), 1.0)
+        np.add.at(out, (i, i), a * a)
+        np.add.at(out, (i, j), -a)
+        np.add.at(out, (j, i), -a)
+        return out
+
+
+class FirstOrder:
+    """The ADMM iterate on all outputs.
+
+    Attributes
+    ----------
+    x : (n, outputs) array
+        The channel, stochastic and nearly private.
+    """
+
+    def __init__(self, programme: ChannelProgramme, pairs: NDArray[np.intp]) -> None:
+        self.programme = programme
+        self.rows = _Rows.of(pairs, programme.closeness)
+        self._factor = self.rows.factor.astype(np.float32)
+        n, outputs = programme.n, programme.cost.shape[0]
+        self._cost = np.ascontiguousarray(programme.cost.T, dtype=np.float32)
+        self.x = np.full((n, outputs), 1.0 / outputs, np.float32)
+        self.penalty = _PENALTY * float(programme.cost.mean())
+        start = (1.0 - self._factor) / np.float32(outputs)
+        self.v = np.repeat(start[:, None], outputs, axis=1)
+        self._pulled = np.empty((n, outputs), np.float32)
+        pull_absolute(self.v, self.rows.source, self.rows.target, self._factor, self._pulled)
+        self._inverse = self._inverted()
+
+    def _inverted(self) -> Singles:
+        normal = self.rows.normal_matrix(self.programme.n)
+        normal += _PROXIMAL * np.eye(self.programme.n)
+        return np.linalg.inv(normal).astype(np.float32)
+
+    def iterate(self, times: int) -> None:
+        """`times` sweeps."""
+        outputs = np.float32(self.x.shape[1])
+        scaled_cost = self._cost / np.float32(self.penalty)
+        for _ in range(times):
+            self._pulled -= scaled_cost
+            self._pulled += np.float32(_PROXIMAL) * self.x
+            np.matmul(self._inverse, self._pulled, out=self.x)
+            self.x += ((1.0 - self.x.sum(axis=1, dtype=np.float64)) / outputs).astype(np.float32)[
+                :, None
+            ]
+            sweep(
+                self.x,
+                self.v,
+                self.rows.source,
+                self.rows.target,
+                self._factor,
+                _RELAXATION,
+                self._pulled,
+            )
+
+    def bound(self) -> float:
+        """The Lagrangian bound sum_x min_z (c_z - G' y_z)_x of y = penalty * max(-V, 0)."""
+        pulled = pull_negative(self.v, self.rows.source, self.rows.target, self.rows.factor)
+        return float((self.programme.cost.T - self.penalty * pulled).min(axis=1).sum())
+
+
+@kernel
+def sweep(
+    x: Singles,
+    v: Singles,
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    factor: Singles,
+    relaxation: np.float32,
+    pulled: Singles,
+) -> None:
+    """V <- relaxed G X - U, then pulled <- G' (S + U) = G' |V|."""
+    zero, one = np.float32(0.0), np.float32(1.0)
+    pulled[:] = zero
+    for row in range(source.size):
+        i, j, a = source[row], target[row], factor[row]
+        for z in range(x.shape[1]):
+            old = v[row, z]
+            s = old if old > zero else zero
+            # v - s = -U: the negative part stays.
+            new = relaxation * (x[j, z] - a * x[i, z]) + (one - relaxation) * s + (old - s)
+            v[row, z] = new
+            size = abs(new)
+            pulled[j, z] += size
+            pulled[i, z] -= a * size
+
+
+@kernel
+def pull_absolute(
+    v: Singles,
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    factor: Singles,
+    pulled: Singles,
+) -> None:
+    """Write G' |V|."""
+    pulled[:] = np.float32(0.0)
+    for row in range(source.size):
+        i, j, a = source[row], target[row], factor[row]
+        for z in range(v.shape[1]):
+            size = abs(v[row, z])
+            pulled[j, z] += size
+            pulled[i, z] -= a * size
+
+
+@kernel
+def pull_negative(
+    v: Singles, source: NDArray[np.int32], target: NDArray[np.int32], factor: FloatArray
+) -> FloatArray:
+    """G' max(-V, 0) in double precision."""
+    n = target.max() + 1
+    out = np.zeros((n, v.shape[1]))
+    for row in range(source.size):
+        i, j, a = source[row], target[row], factor[row]
+        for z in range(v.shape[1]):
+            if v[row, z] < 0:
+                out[j, z] -= v[row, z]
+                out[i, z] += a * v[row, z]
+    return out

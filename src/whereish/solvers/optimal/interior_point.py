@@ -1,0 +1,344 @@
+"""A primal-dual interior point for optimal channels that uses the structure of outputs.
+
+The linear programme, for m outputs z and n secrets x, with c_zx = prior_x loss(x, z):
+
+    minimise    sum_z c_z . k_z
+    subject to  G_z k_z >= 0      (privacy rows of output z: k_j - a_ij k_i)
+                sum_z k_z  = 1    (every secret's row is a distribution)
+
+Its dual has y >= 0 for the rows and mu for the sums: c_z - mu - G_z' y_z = 0.
+The Newton system splits by output: H_z = G_z' diag(y/s) G_z is n x n, and the
+sums couple the outputs only through S = sum_z H_z^{-1}.
+
+Rows that are far from equality carry no barrier term; they enter when they come
+near or are violated, so the slacks s are variables of their own, which agree
+with G k in the limit.  For any y >= 0 the Lagrangian gives the lower bound
+sum_x min_z (c_z - G_z' y_z)_x for the outputs at hand; `pricing` extends it to
+the outputs that are absent, and `repair` turns the columns into a channel that
+is private on all rows, whose cost is the upper bound.
+
+Predictor-corrector after Mehrotra (1992) with Gondzio's (1996) multiple
+centrality corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from whereish.arrays import FloatArray
+from whereish.errors import SolverError
+from whereish.solvers.optimal.barrier_rows import (
+    RowLists,
+    Rows,
+    assemble_normal_matrix,
+    feasible_multipliers,
+    near_active_pairs,
+)
+
+__all__ = [
+    "Candidate",
+    "Direction",
+    "InteriorPoint",
+    "Measure",
+    "cholesky_factor",
+    "corrected_direction",
+]
+
+NewtonSolve = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+_LARGEST_REGULARISATION = 1e-4
+_ENTRY_SLACK = 0.05  # slack of a violated row on entry, relative to its target's entry
+_LARGEST_SHARE = 0.02  # part of a target's multipliers that one new row may take
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Where an iterate stands: its cost, its dual bound and its complementarity."""
+
+    cost: float
+    lower: float
+    complementarity: float
+    pulled: FloatArray
+    """G' y, (outputs, n)."""
+    bound_duals: FloatArray
+    """mu_x = min_z (c_z - G_z' y_z)_x, whose sum is the lower bound."""
+
+    @property
+    def relative_complementarity(self) -> float:
+        """Complementarity over cost: the gap that the central path would leave."""
+        return self.complementarity / self.cost
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A Newton direction with the steps that keep s and y nonnegative along it."""
+
+    dk: FloatArray
+    dmu: FloatArray
+    ds: FloatArray
+    dy: FloatArray
+    primal: float
+    dual: float
+
+
+def cholesky_factor(matrix: FloatArray) -> FloatArray:
+    """Upper Cholesky factor of a nearly singular positive matrix, regularised as little as works.
+
+    `matrix` is Fortran-ordered and symmetric; its upper half is overwritten.
+    """
+    diagonal = matrix.diagonal().copy()
+    index = np.arange(diagonal.size)
+    regularisation = 1e-15
+    while regularisation <= _LARGEST_REGULARISATION:
+        matrix[index, index] = diagonal * (1.0 + regularisation)
+        factor, info = lapack.dpotrf(matrix, lower=0, overwrite_a=1, clean=0)
+        if info == 0:
+            return np.asarray(factor)
+        matrix[:] = np.tril(matrix, -1) + np.tril(matrix, -1).T
+        regularisation *= 100.0
+    raise SolverError("the interior point met a matrix that has no Cholesky factor")
+
+
+def corrected_direction(
+    rows: Rows,
+    slack: FloatArray,
+    y: FloatArray,
+    *,
+    solve: NewtonSolve,
+    dual_residual: FloatArray,
+    corrections: int,
+    row_residual: FloatArray | float = 0.0,
+) -> Direction:
+    """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's.
+
+    `solve(q)` returns (dk, dmu) of the reduced system with right-hand side q;
+    `row_residual` is G k - s where slacks are variables of their own.
+    """
+    n = dual_residual.shape[1]
+    product = slack * y
+    complementarity = float(product.sum())
+
+    def along(target: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        dk, dmu = solve(rows.pull((target - y * row_residual) / slack, n) - dual_residual)
+        ds = rows.slack(dk) + row_residual
+        return dk, dmu, ds, (target - y * ds) / slack
+
+    def direction(parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray]) -> Direction:
+        dk, dmu, ds, dy = parts
+        primal = 1.0 / max(1.0, float(np.max(-ds / slack)))
+        dual = 1.0 / max(1.0, float(np.max(-dy / y)))
+        return Direction(dk, dmu, ds, dy, primal, dual)
+
+    parts = along(-product)
+    predicted = direction(parts)
+    _, _, ds, dy = parts
+    after = float((slack + predicted.primal * ds) @ (y + predicted.dual * dy))
+    centring = min(max((after / complementarity) ** 3, 1e-6), 1.0)
+    aim = centring * complementarity / rows.count
+    target = aim - product - ds * dy
+    parts = along(target)
+    best = direction(parts)
+    for _ in range(corrections):
+        if min(best.primal, best.dual) > 0.95:
+            break
+        _, _, ds, dy = parts
+        longer_primal = min(1.0, 1.08 * best.primal + 0.1)
+        longer_dual = min(1.0, 1.08 * best.dual + 0.1)
+        trial = (slack + longer_primal * ds) * (y + longer_dual * dy)
+        # Pull outlying products into [aim/10, 10 aim]; Gondzio bounds the pull from above.
+        target = target + np.maximum(np.clip(trial, 0.1 * aim, 10.0 * aim) - trial, -10.0 * aim)
+        parts = along(target)
+        corrected = direction(parts)
+        if corrected.primal + corrected.dual < best.primal + best.dual + 0.02:
+            break
+        best = corrected
+    return best
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An absent output with a column of negative reduced cost, found by pricing."""
+
+    output: int
+    column: FloatArray
+    y: FloatArray
+    """Multipliers for the rows that the output had when it was priced."""
+
+
+class InteriorPoint:
+    """The iterate (k, y, mu) on the outputs at hand, and how it moves.
+
+    Attributes
+    ----------
+    outputs : (m,) array
+        The outputs at hand, sorted.
+    k : (m, n) array
+        Columns of the channel, summing to one over outputs; private in the limit.
+    s, y : arrays
+        Slack and multiplier of every row in the barrier, positive.
+    mu : (n,) array
+        Multipliers of the row sums.
+    """
+
+    def __init__(self, cost: FloatArray, lists: RowLists, outputs: NDArray[np.intp]) -> None:
+        self.all_cost = cost
+        self.lists = lists
+        self.closeness = lists.closeness
+        self.n = cost.shape[1]
+        self._take(outputs)
+        self.k = np.full((outputs.size, self.n), 1.0 / outputs.size)
+        self.s = self.rows.slack(self.k)
+        self.y, self.mu = self._feasible_duals()
+
+    def _take(self, outputs: NDArray[np.intp]) -> None:
+        self.outputs = outputs
+        self.cost = np.ascontiguousarray(self.all_cost[outputs])
+        self.rows = self.lists.rows(outputs)
+
+    def _feasible_duals(self) -> tuple[FloatArray, FloatArray]:
+        """Duals with c_z - mu - G_z' y_z = 0 and y > 0, for a constant mu below all costs."""
+        level = float(self.cost.mean())
+        y = [
+            feasible_multipliers(self.cost[z] + level, self.rows.only(z))
+            for z in range(self.outputs.size)
+        ]
+        return np.concatenate(y), np.full(self.n, -level)
+
+    def measure(self) -> Measure:
+        """Cost, dual bound on the present outputs, and complementarity."""
+        pulled = self.rows.pull(self.y, self.n)
+        duals = (self.cost - pulled).min(axis=0)
+        return Measure(
+            float((self.cost * self.k).sum()),
+            float(duals.sum()),
+            float(self.s @ self.y),
+            pulled,
+            duals,
+        )
+
+    def step(self, at: Measure, *, corrections: int = 3) -> None:
+        """Move along the corrected direction, as far as s and y stay positive."""
+        solve = self._newton(self.y / self.s)
+        direction = corrected_direction(
+            self.rows,
+            self.s,
+            self.y,
+            solve=solve,
+            dual_residual=self.cost - self.mu - at.pulled,
+            corrections=corrections,
+            row_residual=self.rows.slack(self.k) - self.s,
+        )
+        relative = at.relative_complementarity
+        share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
+        primal, dual = share * direction.primal, share * direction.dual
+        self.k = self.k + primal * direction.dk
+        self.s = self.s + primal * direction.ds
+        self.y = self.y + dual * direction.dy
+        self.mu = self.mu + dual * direction.dmu
+
+    def _newton(self, weight: FloatArray) -> NewtonSolve:
+        """Factor every H_z and the Schur complement S = sum_z H_z^{-1}."""
+        n, m, rows = self.n, self.outputs.size, self.rows
+        factors = []
+        schur = np.zeros((n, n), order="F")
+        for z in range(m):
+            work = np.empty((n, n), order="F")
+            assemble_normal_matrix(
+                weight,
+                rows.start[z],
+                rows.start[z + 1],
+                rows.source,
+                rows.target,
+                rows.factor,
+                work,
+            )
+            factors.append(cholesky_factor(work))
+            inverse, info = lapack.dpotri(factors[z], lower=0, overwrite_c=0)
+            if info != 0:
+                raise SolverError("the interior point met a singular normal matrix")
+            schur += inverse
+        schur = np.asfortranarray(np.triu(schur) + np.triu(schur, 1).T)
+        schur_factor = cholesky_factor(schur)
+        row_error = 1.0 - self.k.sum(axis=0)
+
+        def solve(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+            dk = np.empty_like(q)
+            for z in range(m):
+                dk[z] = lapack.dpotrs(factors[z], q[z], lower=0)[0]
+            dmu = lapack.dpotrs(schur_factor, row_error - dk.sum(axis=0), lower=0)[0]
+            for z in range(m):
+                dk[z] += lapack.dpotrs(factors[z], dmu, lower=0)[0]
+            return dk, np.asarray(dmu)
+
+        return solve
+
+    def admit_rows(self, at: Measure, *, within: float, most: int) -> None:
+        """Give a barrier term to rows with a_ij k_i > (1 - within) k_j.
+
+        A violated row enters with a small positive slack, which later steps
+        reconcile with k.  Its multiplier is taken from the other rows of the same
+        target and kept small, so that the duals stay nearly feasible and the
+        lower bound does not fall.
+        """
+        keys, begin = near_active_pairs(self.k, self.closeness, within, most)
+        barrier = at.complementarity / self.rows.count
+        cap = min(_LARGEST_SHARE, at.relative_complementarity)
+        s: list[FloatArray] = []
+        y: list[FloatArray] = []
+        for z, output in enumerate(self.outputs):
+            part = slice(self.rows.start[z], self.rows.start[z + 1])
+            s.append(self.s[part])
+            y.append(self.y[part])
+            new = self.lists.missing(output, keys[begin[z] : begin[z + 1]])
+            if new.size == 0:
+                continue
+            i, j = np.divmod(new, self.n)
+            slack = self.k[z, j] - self.closeness[i, j] * self.k[z, i]
+            slack = np.maximum(slack, _ENTRY_SLACK * np.abs(self.k[z, j]))
+            target = self.rows.target[part]
+            inflow = np.bincount(target, y[z], minlength=self.n)
+            fresh = np.minimum(0.1 * barrier / slack, cap * inflow[j])
+            taken = np.bincount(j, fresh, minlength=self.n) / inflow
+            order = self.lists.add(output, new)
+            s[z] = np.concatenate([s[z], slack])[order]
+            y[z] = np.concatenate([y[z] * (1.0 - taken[target]), fresh])[order]
+        self.s, self.y = np.concatenate(s), np.concatenate(y)
+        if self.s.size > self.rows.count:
+            self.rows = self.lists.rows(self.outputs)
+
+    def exchange(
+        self, at: Measure, candidates: Sequence[Candidate], keep: NDArray[np.bool_]
+    ) -> None:
+        """Take in priced outputs and let go of idle ones."""
+        barrier = at.complementarity / self.rows.count
+        share = 0.1 * at.relative_complementarity / max(1, len(candidates))
+        share = min(1e-2, max(1e-5, share))
+        columns = {int(z): self.k[q].copy() for q, z in enumerate(self.outputs) if keep[q]}
+        multipliers: dict[int, FloatArray] = {
+            int(z): self.y[self.rows.start[q] : self.rows.start[q + 1]]
+            for q, z in enumerate(self.outputs)
+            if keep[q]
+        }
+        # A column that leaves goes to the output that serves it best: sums stay private.
+        kept = self.outputs[keep]
+        for column in self.k[~keep]:
+            columns[int(kept[(self.cost[keep] @ column).argmin()])] += column
+        for candidate in candidates:
+            columns[candidate.output] = share * candidate.column / candidate.column.max()
+            multipliers[candidate.output] = candidate.y
+        self._take(np.array(sorted(columns)))
+        self.k = np.array([columns[int(z)] for z in self.outputs])
+        owner = np.repeat(np.arange(self.outputs.size), np.diff(self.rows.start))
+        least = _ENTRY_SLACK * np.abs(self.k[owner, self.rows.target])
+        self.s = np.maximum(self.rows.slack(self.k), least)
+        central = barrier / self.s
+        y = []
+        for z, output in enumerate(self.outputs):
+            begin, end = self.rows.start[z], self.rows.start[z + 1]
+            old = multipliers[int(output)]
+            y.append(old if old.size == end - begin else central[begin:end])
+        self.y = np.maximum(np.concatenate(y), 1e-3 * central)

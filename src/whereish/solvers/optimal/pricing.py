@@ -1,0 +1,149 @@
+"""Pricing: whether an absent output could lower the cost of the programme.
+
+Given duals mu for the row sums, an absent output z can help only if some
+d-private column k has negative reduced cost (c_z - mu) . k.  Over the cone of
+d-private columns, normalised by w . k = 1,
+
+    v_z = min (c_z - mu) . k   subject to  G k >= 0,  w . k = 1,
+
+and for any y >= 0, v_z >= min_x ((c_z - mu - G' y)_x / w_x).  If v_z >= -t for
+all absent outputs, lowering mu to mu - t w makes it feasible for the whole
+dual programme, so the bound sum(mu) of the present outputs becomes
+sum(mu) - t * sum(w) for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+from whereish.arrays import FloatArray
+from whereish.solvers.optimal.barrier_rows import (
+    RowLists,
+    Rows,
+    assemble_normal_matrix,
+    feasible_multipliers,
+    near_active_pairs,
+)
+from whereish.solvers.optimal.interior_point import Candidate, cholesky_factor, corrected_direction
+
+__all__ = ["Pricer", "PricingResult"]
+
+_MOST_ITERATIONS = 60
+_MOST_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class PricingResult:
+    """Outputs that can help; if there are none, how far mu must be lowered."""
+
+    candidates: list[Candidate]
+    shortfall: float
+
+
+@dataclass(frozen=True)
+class _Column:
+    lower: float
+    k: FloatArray
+    y: FloatArray
+
+
+class Pricer:
+    """Prices absent outputs, and remembers the proofs that excluded them."""
+
+    def __init__(self, cost: FloatArray, lists: RowLists, weight: FloatArray) -> None:
+        self.cost = cost
+        self.lists = lists
+        self.weight = weight
+        self._proofs: dict[int, FloatArray] = {}
+
+    def price(self, mu: FloatArray, absent: Iterable[int], tolerance: float) -> PricingResult:
+        """Price the `absent` outputs to within `tolerance`, in units of cost."""
+        candidates: list[Candidate] = []
+        shortfall = 0.0
+        for output in absent:
+            proof = self._proofs.get(output)
+            if proof is not None:
+                lower = float(((self.cost[output] - mu - proof) / self.weight).min())
+                if lower >= -tolerance:
+                    shortfall = max(shortfall, -lower)
+                    continue
+            found = self._price_one(output, mu, tolerance)
+            if isinstance(found, Candidate):
+                candidates.append(found)
+            else:
+                shortfall = max(shortfall, -found)
+        return PricingResult(candidates, shortfall)
+
+    def _price_one(self, output: int, mu: FloatArray, tolerance: float) -> Candidate | float:
+        """A candidate, or the lower bound that excludes the output."""
+        reduced = self.cost[output] - mu
+        closeness = self.lists.closeness
+        for _ in range(_MOST_ROUNDS):
+            rows = self.lists.rows(np.array([output]))
+            found = _cheapest_column(reduced, self.weight, rows, 0.1 * tolerance)
+            if found.lower >= -tolerance:
+                self._proofs[output] = rows.pull(found.y, reduced.size)[0]
+                return found.lower
+            private = (closeness * found.k).max(axis=1)
+            if reduced @ private < -tolerance * (self.weight @ private):
+                break
+            # The column leans on rows that it does not have: add them and look again.
+            keys, _ = near_active_pairs(found.k[None, :], closeness, 1e-3, 2)
+            new = self.lists.missing(output, keys)
+            if new.size == 0:
+                break
+            self.lists.add(output, new)
+        return Candidate(output, found.k, found.y)
+
+
+def _cheapest_column(
+    reduced: FloatArray, weight: FloatArray, rows: Rows, tolerance: float
+) -> _Column:
+    """Interior point for min reduced . k over G k >= 0, weight . k = 1, on the rows at hand."""
+    n = reduced.size
+    k = np.full((1, n), 1.0 / weight.sum())
+    ratio = reduced / weight
+    tau = min(float(ratio.min()), 0.0) - 0.3 * float(np.abs(ratio).mean()) - 1e-12
+    y = feasible_multipliers(reduced - tau * weight, rows)
+    lower, best_y = -np.inf, y
+    for _ in range(_MOST_ITERATIONS):
+        pulled = rows.pull(y, n)
+        bound = float(((reduced - pulled[0]) / weight).min())
+        if bound > lower:
+            lower, best_y = bound, y
+        upper = float(reduced @ k[0])
+        decided = lower >= 0 or (upper < 0 and upper - lower < 0.5 * abs(upper))
+        if decided or upper - lower < tolerance:
+            break
+        slack = rows.slack(k)
+        normal = np.empty((n, n), order="F")
+        assemble_normal_matrix(
+            y / slack, 0, rows.count, rows.source, rows.target, rows.factor, normal
+        )
+        factor = cholesky_factor(normal)
+        along_weight = lapack.dpotrs(factor, weight, lower=0)[0]
+        curvature, missing = float(weight @ along_weight), 1.0 - float(weight @ k[0])
+
+        def solve(
+            q: FloatArray,
+            factor: FloatArray = factor,
+            along_weight: FloatArray = along_weight,
+            curvature: float = curvature,
+            missing: float = missing,
+        ) -> tuple[FloatArray, FloatArray]:
+            free = lapack.dpotrs(factor, q[0], lower=0)[0]
+            dtau = (missing - weight @ free) / curvature
+            return (free + dtau * along_weight)[None, :], np.array([dtau])
+
+        residual = (reduced - tau * weight)[None, :] - pulled
+        move = corrected_direction(
+            rows, slack, y, solve=solve, dual_residual=residual, corrections=2
+        )
+        k = k + 0.95 * move.primal * move.dk
+        y = y + 0.95 * move.dual * move.dy
+        tau += 0.95 * move.dual * float(move.dmu[0])
+    return _Column(lower, k[0], best_y)

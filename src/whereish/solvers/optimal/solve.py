@@ -1,0 +1,168 @@
+"""The optimal channel of a finite metric: one door to the solvers.
+
+Bordenabe, Chatzikokolakis and Palamidessi (CCS 2014, section 4): given prior
+pi, loss l and metric d, find K that minimises sum_xz pi_x K_xz l(x, z) subject to
+K_xz <= e^{d(x,x')} K_x'z for all x, x', z and sum_z K_xz = 1.
+
+Every result carries a lower bound that no d-private channel can beat, so its gap
+is certified whatever happened on the way.
+
+* up to a few hundred places: `output_generation`, exact to any gap;
+* beyond, or when a rough gap is enough: `large_scale`;
+* extreme metrics, where all rows coincide or never touch, have closed answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray
+from whereish.errors import InvalidInput
+from whereish.solvers.optimal.large_scale import solve_large
+from whereish.solvers.optimal.output_generation import solve_by_output_generation
+from whereish.solvers.optimal.programme import (
+    ChannelProgramme,
+    Clock,
+    LpResult,
+    Progress,
+    ProgressCallback,
+)
+from whereish.solvers.optimal.repair import tight_matrix
+from whereish.solvers.optimal.spanner import shortest_path_closure
+
+__all__ = ["solve_optimal"]
+
+
+LARGEST_EXACT = 600
+"""Beyond, the interior point's factors would need more than a few gigabytes."""
+ROUGH_GAP = 5e-3
+"""A gap that the first-order method reaches faster from `SMALLEST_ROUGH` places on."""
+SMALLEST_ROUGH = 250
+ROUGH_SWEEPS = 6000
+NEGLIGIBLE = 1e-12
+"""A loss below this part of the uninformed loss is not worth a solver."""
+LONGEST = 700.0
+"""Distances are cut here: e^700 is beyond the ratio of any two weights."""
+
+
+def solve_optimal(
+    cost: FloatArray,
+    metric: FloatArray,
+    *,
+    gap: float = 1e-4,
+    time_limit: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> LpResult:
+    """Solve the optimal-channel programme.
+
+    Parameters
+    ----------
+    cost
+        (outputs, n): prior_x * loss(x, z), finite and nonnegative.
+    metric
+        (n, n): symmetric distances in nats, zero exactly where rows must coincide.  The
+        triangle inequality need not hold: privacy chains along shortest paths.
+    gap
+        Relative gap to stop at.
+    time_limit
+        Seconds after which the best channel so far is returned with its honest gap.
+    """
+    cost, metric = _checked(cost, metric)
+    clock = Clock(time_limit)
+    classes, first = _coinciding(metric)
+    merged = np.zeros((len(cost), first.size))
+    np.add.at(merged.T, classes, cost.T)
+    programme = ChannelProgramme(merged, metric[np.ix_(first, first)])
+    result = _solve(programme, gap, clock, None if progress is None else _best_so_far(progress))
+    return replace(result, matrix=result.matrix[classes])
+
+
+def _solve(
+    programme: ChannelProgramme, gap: float, clock: Clock, progress: ProgressCallback | None
+) -> LpResult:
+    simple = simple_solution(programme)
+    uninformed = float(programme.cost.sum(axis=1).min())
+    negligible = simple.upper <= NEGLIGIBLE * uninformed
+    if simple.gap <= gap or negligible or programme.n == 1:
+        return replace(simple, status="optimal")
+    if programme.n > LARGEST_EXACT:
+        return _better(simple, solve_large(programme, gap=gap, clock=clock, progress=progress))
+    if programme.n > SMALLEST_ROUGH:
+        # Enough for a rough gap; else a first channel and bound in case time runs out.
+        sweeps = ROUGH_SWEEPS if gap >= ROUGH_GAP else 1000
+        simple = _better(
+            simple,
+            solve_large(programme, gap=gap, clock=clock, progress=progress, most_sweeps=sweeps),
+        )
+        if simple.gap <= gap or clock.over:
+            return simple
+    exact = solve_by_output_generation(programme, gap=gap, clock=clock, progress=progress)
+    return _better(simple, exact)
+
+
+def _best_so_far(progress: ProgressCallback) -> ProgressCallback:
+    """Tell `progress` the best bounds over all stages, each of which begins anew."""
+    best = [np.inf, 0.0]
+
+    def tell(now: Progress) -> None:
+        best[:] = min(best[0], now.upper), max(best[1], now.lower)
+        progress(replace(now, upper=best[0], lower=best[1]))
+
+    return tell
+
+
+def simple_solution(programme: ChannelProgramme) -> LpResult:
+    """The better of the tight mechanism, remapped, and a constant report, with simple bounds.
+
+    A private channel's rows differ by a factor of at most e^D, D the diameter, so no
+    loss is below e^{-D} times the uninformed loss; nor below that of no privacy at all.
+    """
+    uninformed = programme.cost.sum(axis=1)
+    diameter = float(programme.metric.max(initial=0.0))
+    lower = max(
+        float(np.exp(-diameter)) * float(uninformed.min()), float(programme.cost.min(axis=0).sum())
+    )
+    constant = np.zeros((programme.n, programme.cost.shape[0]))
+    constant[:, int(uninformed.argmin())] = 1.0
+    candidates = [constant]
+    tight = tight_matrix(programme.closeness)
+    if tight is not None:
+        candidates.append(programme.merged(tight))
+    best = min(candidates, key=programme.value)
+    upper = programme.value(best)
+    status = "optimal" if upper <= lower else "stalled"
+    return LpResult(best, upper, min(lower, upper), status, "closed form", 0)
+
+
+def _better(first: LpResult, second: LpResult) -> LpResult:
+    """The better channel with the better bound."""
+    best = first if first.upper < second.upper else second
+    lower = max(first.lower, second.lower)
+    return replace(second, matrix=best.matrix, upper=best.upper, lower=lower)
+
+
+def _coinciding(metric: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Class of every secret by zero distance, and one representative per class."""
+    representative = (metric == 0).argmax(axis=1)
+    first, classes = np.unique(representative, return_inverse=True)
+    return classes, first
+
+
+def _checked(cost: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatArray]:
+    cost = np.ascontiguousarray(cost, dtype=np.float64)
+    metric = np.ascontiguousarray(metric, dtype=np.float64)
+    if cost.ndim != 2 or metric.shape != (cost.shape[1], cost.shape[1]) or cost.size == 0:
+        raise InvalidInput(
+            "cost must be (outputs, n) and metric (n, n) with n >= 1;"
+            f" got {cost.shape} and {metric.shape}"
+        )
+    if not np.isfinite(cost).all() or (cost < 0).any():
+        raise InvalidInput("every prior times loss must be finite and >= 0")
+    if np.isnan(metric).any() or (metric < 0).any() or (metric != metric.T).any():
+        raise InvalidInput("metric must be symmetric with entries >= 0")
+    if np.diagonal(metric).any():
+        raise InvalidInput("metric must be zero on its diagonal")
+    return cost, np.minimum(shortest_path_closure(metric), LONGEST)

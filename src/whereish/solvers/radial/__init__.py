@@ -1,0 +1,1 @@
+"""Log-linear radials: their ratio, their loss, the optimum."""

@@ -1,0 +1,91 @@
+"""Losses: what a report at distance r from the truth costs.
+
+A loss L does not decrease with the distance.  The solver's lower bound needs linear
+functions below r L(r): the tangent where r L(r) is convex between `cuts` and its slope is
+known, r L(a) on [a, b] otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from whereish.arrays import FloatArray
+from whereish.errors import InvalidInput
+from whereish.units import Length
+
+__all__ = ["Loss"]
+
+Function: TypeAlias = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """A nondecreasing loss of the distance in metres.
+
+    Parameters
+    ----------
+    value
+        L(r), vectorised.
+    slope
+        The derivative of r L(r), which must be convex between cuts; None if unknown.
+    cuts
+        Distances where L jumps or bends.
+    """
+
+    value: Function
+    slope: Function | None = None
+    cuts: tuple[float, ...] = ()
+    text: str = "a loss"
+
+    @classmethod
+    def power(cls, exponent: float = 1.0) -> Loss:
+        """L(r) = r^p in metres^p: the distance, its square, ..."""
+        if not (np.isfinite(exponent) and exponent > 0):
+            raise InvalidInput(f"the exponent of a loss must be finite and > 0; got {exponent!r}")
+        return cls(
+            lambda r: np.power(r, exponent),
+            lambda r: (exponent + 1) * np.power(r, exponent),
+            text=f"r^{exponent:g}",
+        )
+
+    @classmethod
+    def threshold(cls, distance: Length | str) -> Loss:
+        """1 beyond the distance, 0 up to it."""
+        limit = Length.positive(distance, name="distance")
+        step = _step(limit.m)
+        return cls(step, step, (limit.m,), f"[r > {limit}]")
+
+    @classmethod
+    def of(
+        cls,
+        value: Callable[[FloatArray], FloatArray],
+        *,
+        cuts: tuple[float, ...] = (),
+        text: str = "a loss",
+    ) -> Loss:
+        """Any nondecreasing callable, checked on a wide range of distances."""
+
+        def checked(r: FloatArray) -> FloatArray:
+            try:
+                found = np.asarray(value(r), float)
+                found = np.broadcast_to(found, np.shape(r)) if found.ndim == 0 else found
+            except (TypeError, ValueError):
+                found = np.vectorize(value, otypes=[float])(r)
+            if found.shape != np.shape(r) or np.isnan(found).any():
+                raise InvalidInput("a loss must give a number for every distance")
+            return found
+
+        sample = checked(np.concatenate([[0.0], np.geomspace(1e-3, 1e7, 2001)]))
+        if (np.diff(sample) < 0).any() or sample[0] < 0:
+            raise InvalidInput("a loss must be >= 0 and must not decrease with the distance")
+        if sample.max() == sample.min():
+            raise InvalidInput("a loss must grow with the distance somewhere; got a constant")
+        return cls(checked, None, tuple(float(c) for c in cuts), text)
+
+
+def _step(limit: float) -> Function:
+    return lambda r: np.where(np.asarray(r) > limit, 1.0, 0.0)

@@ -1,0 +1,1 @@
+"""Projections: one pinned operation, and how far it stretches, proven."""

@@ -1,0 +1,1 @@
+"""What must survive faults, by command: races, kills, full disks, damage, mutants."""

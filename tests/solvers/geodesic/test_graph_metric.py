@@ -1,0 +1,128 @@
+"""The discrete metric: exact shortest paths, and how close to the continuous ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import dijkstra
+
+from whereish.errors import InvalidInput
+from whereish.privacy.maps.stencil import STENCILS, edge_integrals, edge_slices, stencil_factor
+from whereish.solvers.geodesic.fast_marching import fast_marching
+from whereish.solvers.geodesic.graph_metric import GraphMetric
+from whereish.solvers.geodesic.lanes import LIMIT
+from whereish.solvers.geodesic.sweeps import batch_distances
+
+
+def random_map(seed: int, shape: tuple[int, int]) -> np.ndarray:
+    return np.exp(np.random.default_rng(seed).normal(0, 0.8, shape))
+
+
+def by_dijkstra(metric: GraphMetric) -> np.ndarray:
+    cells = np.arange(metric.cells).reshape(metric.shape)
+    tails, heads, costs = [], [], []
+    for k, step in enumerate(metric.steps):
+        tail, head = edge_slices(metric.shape, step)
+        tails.append(cells[tail].ravel())
+        heads.append(cells[head].ravel())
+        costs.append(metric.weights[*tail, k].ravel().astype(float))
+    graph = coo_matrix(
+        (np.concatenate(costs), (np.concatenate(tails), np.concatenate(heads))),
+        shape=(metric.cells, metric.cells),
+    )
+    return np.minimum(dijkstra(graph.tocsr(), directed=False), LIMIT)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(1, 12),
+    cols=st.integers(1, 12),
+    neighbours=st.sampled_from([8, 16, 32]),
+    side=st.sampled_from([0.3, 1.0, 6.0]),
+)
+def test_a_metric_exactly(seed, rows, cols, neighbours, side):
+    eps = random_map(seed, (rows, cols))
+    prices = edge_integrals(eps, (side, 1.5 * side), neighbours=neighbours)
+    metric = GraphMetric.from_prices(prices)
+    D = metric.distances(np.arange(metric.cells)).astype(np.int64)
+    assert np.array_equal(D, by_dijkstra(metric))
+    assert np.array_equal(D, D.T)
+    assert not np.diag(D).any()
+    through = (D[:, :, None] + D[None, :, :]).min(axis=1)
+    assert (np.minimum(through, LIMIT) >= D).all()
+    finite = np.isfinite(prices)
+    assert (metric.weights[finite] * metric.quantum <= prices[finite]).all()
+
+
+def test_product_and_exact_sums_against_the_dense_matrix():
+    metric = GraphMetric.from_prices(edge_integrals(random_map(1, (19, 23)), (0.4, 0.4)))
+    D = metric.distances(np.arange(metric.cells))
+    values = np.random.default_rng(2).normal(size=(metric.cells, 3))
+    dense = np.exp(-metric.quantum * D.astype(float)) @ values
+    assert np.abs(metric.product(values) - dense).max() < 2e-6 * np.abs(values).sum(axis=0).max()
+    core = 3000  # quanta: more than most edges
+    flat = np.exp(-metric.quantum * np.maximum(D, core).astype(float)) @ values
+    scale = np.abs(values).sum(axis=0).max()
+    assert np.abs(metric.product(values, core) - flat).max() < 2e-6 * scale
+    assert np.abs(dense - flat).max() > 1e-3 * scale
+    weights = np.arange(1, metric.cells + 1, dtype=np.uint64)
+    decay = (2.0**30 * np.exp(-metric.quantum * np.arange(LIMIT + 1))).astype(np.uint64)
+    sums, _ = metric.exact_sums(weights, decay)
+    assert np.array_equal(sums, (weights * decay[D]).sum(axis=1))
+
+
+def test_a_fixed_number_of_sweeps_gives_the_same_distances():
+    metric = GraphMetric.from_prices(edge_integrals(random_map(3, (15, 11)), (1.0, 1.0)))
+    sources = metric.padded(np.arange(64, dtype=np.int64))
+    D = np.empty((metric.edges.shape[1], 64), np.uint16)
+    taken = batch_distances(D, metric.edges, metric.offsets, *metric.shape, sources, 0)
+    settled = D.copy()
+    batch_distances(D, metric.edges, metric.offsets, *metric.shape, sources, taken)
+    assert np.array_equal(D, settled)
+    batch_distances(D, metric.edges, metric.offsets, *metric.shape, sources, 1)
+    assert not np.array_equal(D, settled)
+
+
+def test_edges_integrate_the_bilinear_map_exactly():
+    rows, cols, h = 9, 12, 0.7
+    y, x = np.mgrid[:rows, :cols] * h
+    prices = edge_integrals(2.0 + 0.3 * x + 0.5 * y, (h, h), neighbours=32)
+    for k, step in enumerate(STENCILS[32]):
+        tail, head = edge_slices((rows, cols), step)
+        middle_x, middle_y = (x[tail] + x[head]) / 2, (y[tail] + y[head]) / 2
+        wanted = (2.0 + 0.3 * middle_x + 0.5 * middle_y) * math.hypot(*step) * h
+        np.testing.assert_allclose(prices[*tail, k], wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("neighbours", "factor"), [(8, 1.0824), (16, 1.0275), (32, 1.0131)])
+def test_constant_levels_reach_the_stencil_factor_and_not_more(neighbours, factor):
+    assert stencil_factor(neighbours, (1.0, 1.0)) == pytest.approx(factor, abs=1e-4)
+    n, eps = 61, 0.1
+    metric = GraphMetric.from_prices(
+        edge_integrals(np.full((n, n), eps), (1.0, 1.0), neighbours=neighbours)
+    )
+    D = metric.distances(np.array([30 * n + 30]))[0].reshape(n, n) * metric.quantum
+    i, j = np.mgrid[:n, :n] - 30
+    true = eps * np.hypot(i, j)
+    ratio = D[true > 2] / true[true > 2]
+    assert ratio.max() <= factor + 1e-4
+    assert ratio.max() > factor - 6e-3
+    assert ratio.min() > 1 - 6e-3  # quanta rounded down, 300 of them per cell
+
+
+def test_fast_marching_is_no_metric():
+    levels = np.where(np.arange(40) < 20, 0.2, 2.0)[None].repeat(40, axis=0)
+    there = fast_marching(levels, (5, 10), 1.0, 1.0)[30, 25]
+    back = fast_marching(levels, (30, 25), 1.0, 1.0)[5, 10]
+    assert abs(there / back - 1) > 0.01
+
+
+def test_maps_too_large_are_refused():
+    with pytest.raises(InvalidInput, match="at most"):
+        GraphMetric.from_prices(np.ones((600, 600, 8)))

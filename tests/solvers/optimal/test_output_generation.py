@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+
+from instances import distances, peaked
+from whereish.solvers.optimal import output_generation
+from whereish.solvers.optimal.barrier_rows import RowLists
+from whereish.solvers.optimal.interior_point import InteriorPoint
+from whereish.solvers.optimal.pricing import Pricer
+from whereish.solvers.optimal.programme import ChannelProgramme, Clock
+from whereish.solvers.optimal.reference import solve_reference
+from whereish.solvers.optimal.repair import close_upward, complete, tight_matrix
+from whereish.solvers.optimal.spanner import greedy_spanner
+
+EPS = 1.07e-3
+
+
+@pytest.fixture(scope="module")
+def programme():
+    places, prior = peaked(6, 6)
+    d = distances(places)
+    return ChannelProgramme(np.ascontiguousarray((prior[:, None] * d).T), EPS * d)
+
+
+@pytest.fixture(scope="module")
+def optimum(programme):
+    return programme.value(solve_reference(programme))
+
+
+@pytest.mark.parametrize("start", [[0], [0, 35], list(range(36))])
+def test_pricing_finds_the_outputs_that_are_missing(programme, optimum, start, monkeypatch):
+    monkeypatch.setattr(output_generation, "starting_outputs", lambda _: np.array(start))
+    found = output_generation.solve_by_output_generation(programme, gap=1e-6, clock=Clock())
+    assert found.status == "optimal"
+    assert found.upper == pytest.approx(optimum, rel=2e-6)
+    assert found.lower <= optimum * (1 + 1e-9)
+
+
+def lists_of(programme):
+    edges = greedy_spanner(programme.metric, 1.1).edges
+    return RowLists(programme.closeness, edges, programme.cost.shape[0])
+
+
+def test_pricing_excludes_nothing_that_helps(programme):
+    """With mu = 0 no column has negative cost; with mu above all costs every one has."""
+    pricer = Pricer(programme.cost, lists_of(programme), np.full(36, 1 / 36))
+    everything = range(36)
+    assert not pricer.price(np.zeros(36), everything, 1e-9).candidates
+    dear = np.full(36, 2 * programme.cost.max())
+    assert len(pricer.price(dear, everything, 1e-9).candidates) == 36
+
+
+def test_every_iterate_bounds_the_optimum_from_below(programme, optimum):
+    point = InteriorPoint(programme.cost, lists_of(programme), np.arange(36))
+    for _ in range(25):
+        at = point.measure()
+        assert at.lower <= optimum * (1 + 1e-9)
+        point.step(at)
+        point.admit_rows(point.measure(), within=0.3, most=3)
+    assert point.measure().lower > 0.99 * optimum
+
+
+def test_closure_is_the_least_private_majorant(programme):
+    rng = np.random.default_rng(0)
+    columns = rng.uniform(size=(36, 5))
+    closed = close_upward(columns, programme.closeness)
+    assert (closed >= columns).all()
+    again = close_upward(closed, programme.closeness)
+    np.testing.assert_allclose(again, closed, rtol=1e-14)
+    below = programme.closeness[:, :, None] * closed[None]
+    assert (closed[:, None] >= below * (1 - 1e-14)).all()
+
+
+def test_completion_makes_any_columns_a_private_channel(programme, optimum):
+    rng = np.random.default_rng(1)
+    matrix = complete(programme, rng.uniform(size=(36, 36)) ** 8)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-12)
+    used = matrix[:, matrix.max(axis=0) > 0]
+    assert (used[:, None] <= np.exp(programme.metric)[:, :, None] * used * (1 + 1e-9)).all()
+    assert programme.value(matrix) >= optimum * (1 - 1e-9)
+
+
+def test_tight_matrix_is_tight(programme):
+    matrix = tight_matrix(programme.closeness)
+    assert matrix is not None
+    np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-10)
+    ratios = np.log(matrix[:, None] / matrix[None]).max(axis=2)
+    np.testing.assert_allclose(ratios, programme.metric, rtol=1e-9, atol=1e-12)
