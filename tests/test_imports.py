@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import resource
 import subprocess
@@ -52,45 +51,3 @@ def test_every_public_name_resolves_and_is_typed():
     assert typed == set(whereish.__all__)
     for name in whereish.__all__:
         assert getattr(whereish, name).__doc__, name
-
-
-LAYERS = [
-    ("errors", "units", "compiled", "randomness"),
-    ("space",),
-    ("privacy",),
-    ("solvers",),
-    ("mechanisms",),
-    ("audit",),
-    ("queries",),
-    ("publish",),
-    ("lbs",),
-    ("engines",),
-    ("examples",),
-    ("interfaces",),
-    ("studies",),
-]
-
-
-def imported(tree: ast.AST) -> set[str]:
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in names if name.startswith("whereish.")}
-
-
-def test_each_layer_imports_only_those_above_it():
-    rank = {package: i for i, layer in enumerate(LAYERS) for package in layer}
-    root = Path(whereish.__file__).parent
-    for path in root.rglob("*.py"):
-        package = path.relative_to(root).parts[0].removesuffix(".py")
-        if package in {"__init__", "__main__"}:
-            continue
-        assert package in rank, f"{package} has no layer"
-        for name in imported(ast.parse(path.read_text())):
-            other = name.split(".")[1]
-            if other in rank:
-                assert rank[other] <= rank[package], f"{path.relative_to(root)} imports {name}"
