@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from whereish.arrays import IntArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
-from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
+from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
 __all__ = ["Workspace", "draw", "draw_padded"]
 
@@ -172,5 +172,5 @@ def draw_padded(
     out = np.empty(LANES, np.int64)
     for lane in range(LANES):
         cell = passed[lane]
-        out[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+        out[lane] = padded_cell(cell, cols)
     return out

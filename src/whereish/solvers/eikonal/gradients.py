@@ -24,7 +24,7 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
+from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
 __all__ = ["largest_gradients"]
 
@@ -65,7 +65,7 @@ def _corner_maxima(
         for lane in range(LANES):
             # Short batches repeat their last report, which changes no maximum.
             cell = order[min(start + lane, len(order) - 1)]
-            sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+            sources[lane] = padded_cell(cell, cols)
         batch_distances(D, edges, offsets, rows, cols, sources, 0)
         for i in range(rows):
             for j in range(cols):

@@ -12,7 +12,7 @@ from whereish.compiled import kernel
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.masses import decay_table
-from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
+from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
 __all__ = ["posterior_means", "squared_errors"]
 
@@ -31,7 +31,7 @@ def _squared_errors(
     for start in range(0, len(order), LANES):
         for lane in range(LANES):
             cell = order[min(start + lane, len(order) - 1)]
-            sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+            sources[lane] = padded_cell(cell, cols)
             here[lane] = places[cell]
         batch_distances(D, edges, offsets, rows, cols, sources, 0)
         total[:] = 0.0

@@ -23,7 +23,7 @@ from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES, LIMIT, accumulate, relax
 from whereish.solvers.geodesic.masses import SUM_LIMIT
 
-__all__ = ["BORDER", "batch_distances", "exact_sums", "products", "settle"]
+__all__ = ["BORDER", "batch_distances", "exact_sums", "padded_cell", "products", "settle"]
 
 BORDER = 3
 """Cells of padding on every side: the reach of the widest stencil."""
@@ -98,6 +98,12 @@ def batch_distances(
 
 
 @kernel
+def padded_cell(cell: int, cols: int) -> int:
+    """The index of a cell in the grid with its border."""
+    return (cell // cols + BORDER) * (cols + 2 * BORDER) + cell % cols + BORDER
+
+
+@kernel
 def products(
     edges: Words,
     offsets: IntArray,
@@ -122,10 +128,8 @@ def products(
     most = 0
     for start in range(0, len(order), LANES):
         for lane in range(LANES):
-            sources[lane] = -1
-            if start + lane < len(order):
-                cell = order[start + lane]
-                sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+            more = start + lane < len(order)
+            sources[lane] = padded_cell(order[start + lane], cols) if more else -1
         most = max(most, batch_distances(D, edges, offsets, rows, cols, sources, 0))
         if core > 0:
             np.maximum(D, np.uint16(core), D)
@@ -170,10 +174,8 @@ def exact_sums(
     most = 0
     for start in range(0, len(order), LANES):
         for lane in range(LANES):
-            sources[lane] = -1
-            if start + lane < len(order):
-                cell = order[start + lane]
-                sources[lane] = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+            more = start + lane < len(order)
+            sources[lane] = padded_cell(order[start + lane], cols) if more else -1
         most = max(most, batch_distances(D, edges, offsets, rows, cols, sources, 0))
         total[:] = 0
         for i in range(rows):

@@ -9,6 +9,7 @@ which they are; `Rows` is the flat form in which the kernels read them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 
 __all__ = [
+    "Pairs",
     "RowLists",
     "Rows",
     "assemble_normal_matrix",
@@ -25,6 +27,14 @@ __all__ = [
     "pull_back",
     "slacks",
 ]
+
+
+class Pairs(NamedTuple):
+    """The rows k[target] >= factor * k[source], as the kernels read them."""
+
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    factor: NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,11 @@ class Rows:
         """How many rows there are, over all outputs."""
         return self.source.size
 
+    @property
+    def pairs(self) -> Pairs:
+        """The rows of all outputs, for the kernels."""
+        return Pairs(self.source, self.target, self.factor)
+
     def only(self, z: int) -> Rows:
         """The rows of one output."""
         part = slice(self.start[z], self.start[z + 1])
@@ -53,11 +68,11 @@ class Rows:
 
     def slack(self, k: FloatArray) -> FloatArray:
         """G k: the slack k_j - a k_i of every row; `k` is (outputs, n)."""
-        return slacks(k, self.start, self.source, self.target, self.factor)
+        return slacks(k, self.start, self.pairs)
 
     def pull(self, y: FloatArray, n: int) -> FloatArray:
         """G' y, as an (outputs, n) array."""
-        return pull_back(y, self.start, self.source, self.target, self.factor, n)
+        return pull_back(y, self.start, self.pairs, n)
 
 
 class RowLists:
@@ -112,56 +127,37 @@ def feasible_multipliers(total: FloatArray, rows: Rows) -> FloatArray:
 
 
 @kernel
-def slacks(
-    k: FloatArray,
-    start: IntArray,
-    source: NDArray[np.int32],
-    target: NDArray[np.int32],
-    factor: FloatArray,
-) -> FloatArray:
+def slacks(k: FloatArray, start: IntArray, pairs: Pairs) -> FloatArray:
     """k[target] - factor * k[source] of every row."""
-    out = np.empty(source.size)
+    out = np.empty(pairs.source.size)
     for z in range(k.shape[0]):
         for row in range(start[z], start[z + 1]):
-            out[row] = k[z, target[row]] - factor[row] * k[z, source[row]]
+            out[row] = k[z, pairs.target[row]] - pairs.factor[row] * k[z, pairs.source[row]]
     return out
 
 
 @kernel
-def pull_back(
-    y: FloatArray,
-    start: IntArray,
-    source: NDArray[np.int32],
-    target: NDArray[np.int32],
-    factor: FloatArray,
-    n: int,
-) -> FloatArray:
+def pull_back(y: FloatArray, start: IntArray, pairs: Pairs, n: int) -> FloatArray:
     """The transpose of `slacks` applied to one number per row."""
     out = np.zeros((start.size - 1, n))
     for z in range(start.size - 1):
         for row in range(start[z], start[z + 1]):
-            out[z, target[row]] += y[row]
-            out[z, source[row]] -= factor[row] * y[row]
+            out[z, pairs.target[row]] += y[row]
+            out[z, pairs.source[row]] -= pairs.factor[row] * y[row]
     return out
 
 
 @kernel
 def assemble_normal_matrix(
-    weight: FloatArray,
-    begin: int,
-    end: int,
-    source: NDArray[np.int32],
-    target: NDArray[np.int32],
-    factor: FloatArray,
-    out: FloatArray,
+    weight: FloatArray, begin: int, end: int, pairs: Pairs, out: FloatArray
 ) -> None:
     """Write the lower and upper half of G_z' diag(weight) G_z into `out`."""
     out[:] = 0.0
     for row in range(begin, end):
-        i, j, w = source[row], target[row], weight[row]
-        aw = factor[row] * w
+        i, j, w = pairs.source[row], pairs.target[row], weight[row]
+        aw = pairs.factor[row] * w
         out[j, j] += w
-        out[i, i] += factor[row] * aw
+        out[i, i] += pairs.factor[row] * aw
         out[i, j] -= aw
         out[j, i] -= aw
 

@@ -16,13 +16,12 @@ tightness.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
+from whereish.solvers.optimal.barrier_rows import Pairs
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.spanner import greedy_spanner
 
@@ -62,33 +61,22 @@ def _nothing_between(metric: FloatArray, pairs: NDArray[np.intp]) -> NDArray[np.
     return clear
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Both directions of every pair, ordered by target: k[target] >= factor * k[source]."""
+def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:
+    """Both directions of every pair, ordered by target."""
+    both = np.concatenate([pairs, pairs[:, ::-1]])
+    source, target = both[np.lexsort((both[:, 0], both[:, 1]))].T
+    return Pairs(source.astype(np.int32), target.astype(np.int32), closeness[source, target])
 
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    factor: FloatArray
 
-    @classmethod
-    def of(cls, pairs: NDArray[np.intp], closeness: FloatArray) -> _Rows:
-        both = np.concatenate([pairs, pairs[:, ::-1]])
-        both = both[np.lexsort((both[:, 0], both[:, 1]))]
-        return cls(
-            both[:, 0].astype(np.int32),
-            both[:, 1].astype(np.int32),
-            closeness[both[:, 0], both[:, 1]],
-        )
-
-    def normal_matrix(self, n: int) -> FloatArray:
-        """G' G."""
-        i, j, a = self.source, self.target, self.factor
-        out = np.zeros((n, n))
-        np.add.at(out, (j, j), 1.0)
-        np.add.at(out, (i, i), a * a)
-        np.add.at(out, (i, j), -a)
-        np.add.at(out, (j, i), -a)
-        return out
+def _normal_matrix(rows: Pairs, n: int) -> FloatArray:
+    """G' G."""
+    i, j, a = rows
+    out = np.zeros((n, n))
+    np.add.at(out, (j, j), 1.0)
+    np.add.at(out, (i, i), a * a)
+    np.add.at(out, (i, j), -a)
+    np.add.at(out, (j, i), -a)
+    return out
 
 
 class FirstOrder:
@@ -102,20 +90,20 @@ class FirstOrder:
 
     def __init__(self, programme: ChannelProgramme, pairs: NDArray[np.intp]) -> None:
         self.programme = programme
-        self.rows = _Rows.of(pairs, programme.closeness)
-        self._factor = self.rows.factor.astype(np.float32)
+        self.rows = _both_ways(pairs, programme.closeness)
+        self._single = self.rows._replace(factor=self.rows.factor.astype(np.float32))
         n, outputs = programme.n, programme.cost.shape[0]
         self._cost = np.ascontiguousarray(programme.cost.T, dtype=np.float32)
         self.x = np.full((n, outputs), 1.0 / outputs, np.float32)
         self.penalty = _PENALTY * float(programme.cost.mean())
-        start = (1.0 - self._factor) / np.float32(outputs)
+        start = (1.0 - self._single.factor) / np.float32(outputs)
         self.v = np.repeat(start[:, None], outputs, axis=1)
         self._pulled = np.empty((n, outputs), np.float32)
-        pull_absolute(self.v, self.rows.source, self.rows.target, self._factor, self._pulled)
+        pull_absolute(self.v, self._single, self._pulled)
         self._inverse = self._inverted()
 
     def _inverted(self) -> Singles:
-        normal = self.rows.normal_matrix(self.programme.n)
+        normal = _normal_matrix(self.rows, self.programme.n)
         normal += _PROXIMAL * np.eye(self.programme.n)
         return np.linalg.inv(normal).astype(np.float32)
 
@@ -133,34 +121,24 @@ class FirstOrder:
             sweep(
                 self.x,
                 self.v,
-                self.rows.source,
-                self.rows.target,
-                self._factor,
+                self._single,
                 _RELAXATION,
                 self._pulled,
             )
 
     def bound(self) -> float:
         """The Lagrangian bound sum_x min_z (c_z - G' y_z)_x of y = penalty * max(-V, 0)."""
-        pulled = pull_negative(self.v, self.rows.source, self.rows.target, self.rows.factor)
+        pulled = pull_negative(self.v, self.rows)
         return float((self.programme.cost.T - self.penalty * pulled).min(axis=1).sum())
 
 
 @kernel
-def sweep(
-    x: Singles,
-    v: Singles,
-    source: NDArray[np.int32],
-    target: NDArray[np.int32],
-    factor: Singles,
-    relaxation: np.float32,
-    pulled: Singles,
-) -> None:
+def sweep(x: Singles, v: Singles, rows: Pairs, relaxation: np.float32, pulled: Singles) -> None:
     """V <- relaxed G X - U, then pulled <- G' (S + U) = G' |V|."""
     zero, one = np.float32(0.0), np.float32(1.0)
     pulled[:] = zero
-    for row in range(source.size):
-        i, j, a = source[row], target[row], factor[row]
+    for row in range(rows.source.size):
+        i, j, a = rows.source[row], rows.target[row], rows.factor[row]
         for z in range(x.shape[1]):
             old = v[row, z]
             s = old if old > zero else zero
@@ -173,17 +151,11 @@ def sweep(
 
 
 @kernel
-def pull_absolute(
-    v: Singles,
-    source: NDArray[np.int32],
-    target: NDArray[np.int32],
-    factor: Singles,
-    pulled: Singles,
-) -> None:
+def pull_absolute(v: Singles, rows: Pairs, pulled: Singles) -> None:
     """Write G' |V|."""
     pulled[:] = np.float32(0.0)
-    for row in range(source.size):
-        i, j, a = source[row], target[row], factor[row]
+    for row in range(rows.source.size):
+        i, j, a = rows.source[row], rows.target[row], rows.factor[row]
         for z in range(v.shape[1]):
             size = abs(v[row, z])
             pulled[j, z] += size
@@ -191,14 +163,11 @@ def pull_absolute(
 
 
 @kernel
-def pull_negative(
-    v: Singles, source: NDArray[np.int32], target: NDArray[np.int32], factor: FloatArray
-) -> FloatArray:
+def pull_negative(v: Singles, rows: Pairs) -> FloatArray:
     """G' max(-V, 0) in double precision."""
-    n = target.max() + 1
-    out = np.zeros((n, v.shape[1]))
-    for row in range(source.size):
-        i, j, a = source[row], target[row], factor[row]
+    out = np.zeros((rows.target.max() + 1, v.shape[1]))
+    for row in range(rows.source.size):
+        i, j, a = rows.source[row], rows.target[row], rows.factor[row]
         for z in range(v.shape[1]):
             if v[row, z] < 0:
                 out[j, z] -= v[row, z]

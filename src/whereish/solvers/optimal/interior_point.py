@@ -247,15 +247,7 @@ class InteriorPoint:
         schur = np.zeros((n, n), order="F")
         for z in range(m):
             work = np.empty((n, n), order="F")
-            assemble_normal_matrix(
-                weight,
-                rows.start[z],
-                rows.start[z + 1],
-                rows.source,
-                rows.target,
-                rows.factor,
-                work,
-            )
+            assemble_normal_matrix(weight, rows.start[z], rows.start[z + 1], rows.pairs, work)
             factors.append(cholesky_factor(work))
             inverse, info = lapack.dpotri(factors[z], lower=0, overwrite_c=0)
             if info != 0:

@@ -121,9 +121,7 @@ def _cheapest_column(
             break
         slack = rows.slack(k)
         normal = np.empty((n, n), order="F")
-        assemble_normal_matrix(
-            y / slack, 0, rows.count, rows.source, rows.target, rows.factor, normal
-        )
+        assemble_normal_matrix(y / slack, 0, rows.count, rows.pairs, normal)
         factor = cholesky_factor(normal)
         along_weight = lapack.dpotrs(factor, weight, lower=0)[0]
         curvature, missing = float(weight @ along_weight), 1.0 - float(weight @ k[0])
