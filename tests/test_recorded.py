@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import whereish as wh
+
 from recorded import files, names, samples
 
 DRAWS = json.loads(samples.RECORDED.read_text())
@@ -24,10 +25,15 @@ def test_every_sampler_is_recorded():
     assert sorted(samples.samplers()) == sorted(DRAWS)
 
 
+TAKEN_AWAY = {"EikonalQuery.space": "it reports labels, so it must not look like a mechanism"}
+
+
 def test_public_names_and_parameters_are_still_there():
     """A name may gain optional parameters; it loses none, and none becomes required."""
     today = names.described()
     for name, parameters in CALLS.items():
+        if name in TAKEN_AWAY:
+            continue
         assert name in today, name
         for parameter, (kind, need) in (parameters or {}).items():
             now = (today[name] or {}).get(parameter)

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import whereish as wh
-from recorded.samples import EPS, grid, prior, privacy_map, query
 from whereish.publish.ledger.ledger import Charge
+
+from recorded.samples import EPS, grid, prior, privacy_map, query
 
 FOLDER = Path(__file__).with_name("files")
 

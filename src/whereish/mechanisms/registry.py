@@ -1,57 +1,190 @@
-"""The mechanisms by name, with what the contract suite needs to know of each."""
+"""Every public mechanism in one list: its name, how it is made, and a small example of it.
+
+One line here is all that a new mechanism needs beside its own module: the contract suite
+(``tests/contract``) runs on every example, by what the mechanism can do, and
+``sanitize(mechanism="name")`` takes those that an epsilon alone can build.
+"""
 
 from __future__ import annotations
 
+import difflib
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
-from whereish.mechanisms.noise.axis_laplace import Laplace1D, ManhattanLaplace
-from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
-from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.units import Epsilon
 
-__all__ = ["REGISTRY", "Entry", "mechanism_named"]
+__all__ = ["REGISTRY", "Registered", "mechanism_named"]
+
+_EPS = "0.01/m"
+_SITES = [[100.0 * (i % 3), 100.0 * (i // 3)] for i in range(9)]
+_PRIOR = [(1 + i % 4) / 21 for i in range(9)]
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One mechanism: how to build it from epsilon, and what it claims.
+class Registered:
+    """One public mechanism.
 
     Parameters
     ----------
-    build
-        From a privacy level and options to the mechanism.
+    home
+        Where its class or function is, below ``whereish``; it is imported when asked for.
+    example
+        A small instance, from that class or function; for the contract suite.
+    by_epsilon
+        Whether an epsilon alone builds it, so that its name can stand for it.
     tight
         Whether no smaller metric is kept, so that an audit must come close.
     """
 
     name: str
-    build: Callable[..., Mechanism]
+    home: str
+    example: Callable[[Any], Any]
+    by_epsilon: bool = False
     tight: bool = True
-    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def make(self) -> Callable[..., Any]:
+        """The public class or function."""
+        module, _, name = f"whereish.{self.home}".rpartition(".")
+        return cast(Callable[..., Any], getattr(import_module(module), name))
+
+    def built(self) -> Any:
+        """The example."""
+        return self.example(self.make)
 
 
-REGISTRY: dict[str, Entry] = {
+def _map() -> Any:
+    import numpy as np
+
+    from whereish.privacy.maps.privacy_map import PrivacyMap
+
+    i, j = np.mgrid[:6, :7]
+    return PrivacyMap(1e-3 * (1 + 0.1 * ((i * j) % 3)), "500 m")
+
+
+def _values(top: int) -> Any:
+    from whereish.space.values import Values
+
+    return Values(1, top)
+
+
+def _records() -> Any:
+    from whereish.privacy.tuples import Records
+
+    return Records(_values(10), 2)
+
+
+def _location_privacy() -> Any:
+    from whereish.privacy.distinguishability import Distinguishability
+
+    return Distinguishability.location("200 m", 1.0)
+
+
+def _radial(radius: float) -> float:
+    return math.exp(-radius / 150)
+
+
+_NOISE, _CHANNELS, _MAPS = "mechanisms.noise", "mechanisms.channels", "mechanisms.maps"
+_RECORDS, _TRACES = "mechanisms.records", "mechanisms.traces"
+
+REGISTRY: dict[str, Registered] = {
     entry.name: entry
     for entry in (
-        Entry("globe-laplace", GlobeLaplace),
-        Entry("laplace-1d", Laplace1D),
-        Entry("manhattan-laplace", ManhattanLaplace),
-        Entry("planar-laplace", PlanarLaplace),
+        Registered(
+            "planar-laplace", f"{_NOISE}.planar_laplace.PlanarLaplace", lambda m: m(_EPS), True
+        ),
+        Registered(
+            "globe-laplace", f"{_NOISE}.globe_laplace.GlobeLaplace", lambda m: m(_EPS), True
+        ),
+        Registered(
+            "manhattan-laplace", f"{_NOISE}.axis_laplace.ManhattanLaplace", lambda m: m(_EPS), True
+        ),
+        Registered("laplace-1d", f"{_NOISE}.axis_laplace.Laplace1D", lambda m: m(_EPS), True),
+        Registered(
+            "circular", f"{_NOISE}.circular.CircularNoise", lambda m: m(_radial, reach="2 km")
+        ),
+        Registered(
+            "optimal-circular",
+            f"{_NOISE}.optimal_circular.OptimalCircular",
+            lambda m: m(_location_privacy(), resolution="20 m"),
+        ),
+        Registered(
+            "optimal", f"{_CHANNELS}.optimal.optimal_channel", lambda m: m(_SITES, _PRIOR, _EPS)
+        ),
+        Registered(
+            "exponential",
+            f"{_CHANNELS}.exponential.exponential_channel",
+            lambda m: m(_SITES, _EPS),
+            tight=False,
+        ),
+        Registered("tight", f"{_CHANNELS}.tight.tight_channel", lambda m: m(_SITES, _EPS)),
+        Registered(
+            "laplace",
+            f"{_CHANNELS}.laplace.laplace_channel",
+            lambda m: m(_SITES, _EPS),
+            tight=False,
+        ),
+        Registered(
+            "cloaking",
+            f"{_CHANNELS}.cloaking.cloaking_channel",
+            lambda m: m(_SITES, [0] * 4 + [1] * 5),
+        ),
+        Registered("identity", f"{_CHANNELS}.cloaking.identity_channel", lambda m: m(_SITES)),
+        Registered("uniform", f"{_CHANNELS}.cloaking.uniform_channel", lambda m: m(_SITES)),
+        Registered(
+            "opt-priv",
+            f"{_CHANNELS}.opt_priv.opt_priv_channel",
+            lambda m: m(_SITES, _PRIOR, most_loss="80 m"),
+        ),
+        Registered("eikonal", f"{_MAPS}.eikonal.EikonalMechanism", lambda m: m.build(_map())),
+        Registered(
+            "eikonal-query",
+            f"{_MAPS}.query.EikonalQuery",
+            lambda m: m.build(_map(), [[(i + j) // 4 for j in range(7)] for i in range(6)]),
+        ),
+        Registered(
+            "two-sided-geometric", f"{_RECORDS}.geometric.TwoSidedGeometric", lambda m: m(1, 0.5)
+        ),
+        Registered(
+            "truncated-geometric",
+            f"{_RECORDS}.geometric.TruncatedGeometric",
+            lambda m: m(_values(10), 0.5),
+        ),
+        Registered(
+            "cube-geometric",
+            f"{_RECORDS}.cube_geometric.CubeGeometric",
+            lambda m: m(_records(), 0.5),
+        ),
+        Registered(
+            "predictive", f"{_TRACES}.predictive.PredictiveMechanism", lambda m: m(_budget())
+        ),
     )
 }
-"""Mechanisms that an epsilon alone can build, by their names on the command line."""
+"""All public mechanisms, by name."""
+
+
+def _budget() -> Any:
+    from whereish.mechanisms.traces.budget import FixedUtility
+
+    return FixedUtility("500 m")
 
 
 def mechanism_named(name: str, epsilon: Epsilon | str, **options: Any) -> Mechanism:
-    """Build the mechanism of this name."""
-    try:
-        entry = REGISTRY[name]
-    except KeyError:
-        raise InvalidInput(
-            f"mechanism must be one of {', '.join(sorted(REGISTRY))}; got {name!r}"
-        ) from None
-    return entry.build(epsilon, **{**entry.options, **options})
+    """Build the mechanism of this name from an epsilon.
+
+    Raises
+    ------
+    InvalidInput
+        If no mechanism that an epsilon alone builds has this name.
+    """
+    names = sorted(entry.name for entry in REGISTRY.values() if entry.by_epsilon)
+    if name not in names:
+        near = difflib.get_close_matches(str(name), names, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InvalidInput(f"mechanism must be one of {', '.join(names)}; got {name!r}{hint}")
+    return cast(Mechanism, REGISTRY[name].make(epsilon, **options))

@@ -116,6 +116,8 @@ class Metric(ABC):
         """The metric that :meth:`to_json` described."""
         try:
             return Metric._kinds[data["kind"]]._read(data)
+        except InvalidInput:
+            raise
         except (KeyError, TypeError, ValueError):
             raise InvalidInput("this is not the description of a metric") from None
 

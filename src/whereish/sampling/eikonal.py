@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,10 @@ class LawSampler:
         out = np.zeros(metric.edges.shape[1], np.uint64)
         out[metric.padded(np.arange(metric.cells))] = self.law.weights
         return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to other processes: not the scratch space of this one's threads."""
+        return {name: value for name, value in vars(self).items() if name != "_scratch"}
 
     @cached_property
     def _scratch(self) -> threading.local:

@@ -90,6 +90,11 @@ class Channel:
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
 
+    def __repr__(self) -> str:
+        size = f"{len(self.secrets)} secrets, {len(self.reports)} reports"
+        keeps = self.guarantee.metric.description
+        return f"{type(self).__name__}({size} in {self.space.description}; keeps {keeps})"
+
     # -- building -----------------------------------------------------------------
 
     @classmethod

@@ -39,7 +39,7 @@ _COINCIDE = 1e-9
 """Sites closer than this in nats share one row, which keeps more than is asked."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class OptimalChannel(Channel):
     """A channel with its expected loss and a bound on everybody's.
 

@@ -36,7 +36,7 @@ from whereish.solvers.eikonal.answers import QueryLaw, law_on_answers
 from whereish.solvers.eikonal.cells import check_resolution
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.geodesic.masses import uniform_below
-from whereish.space.points import Points, Space
+from whereish.space.points import Points
 
 __all__ = ["EikonalQuery", "Query"]
 
@@ -102,11 +102,6 @@ class EikonalQuery:
             levels, sides, index.reshape(shape), neighbours=neighbours, progress=progress
         )
         return cls(privacy_map, answers, index, law, neighbours, divided)
-
-    @property
-    def space(self) -> Space:
-        """Where secrets live."""
-        return self.map.space
 
     @cached_property
     def metric(self) -> Metric:

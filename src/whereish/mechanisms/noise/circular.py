@@ -109,6 +109,10 @@ class CircularNoise(RoundedMechanism, TrueRadii):
         object.__setattr__(self, "certificate", certificate)
         object.__setattr__(self, "_proposals", Proposals.of(law))
 
+    def __repr__(self) -> str:
+        kind, step = type(self).__name__, Length(self.resolution)
+        return f"{kind}({self.space.description}, lattice of {step}; keeps l(d) = {self.keeps})"
+
     @property
     def space(self) -> Plane:
         """The declared plane."""

@@ -21,7 +21,7 @@ from whereish.units import Length
 __all__ = ["OptimalCircular", "laplace_within"]
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class OptimalCircular(CircularNoise):
     """Least expected loss over all noise that keeps l, is bounded by M and is rho-tight.
 

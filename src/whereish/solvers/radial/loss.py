@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -47,8 +48,8 @@ class Loss:
         if not (np.isfinite(exponent) and exponent > 0):
             raise InvalidInput(f"the exponent of a loss must be finite and > 0; got {exponent!r}")
         return cls(
-            lambda r: np.power(r, exponent),
-            lambda r: (exponent + 1) * np.power(r, exponent),
+            partial(_power, exponent, 1.0),
+            partial(_power, exponent, exponent + 1),
             text=f"r^{exponent:g}",
         )
 
@@ -56,7 +57,7 @@ class Loss:
     def threshold(cls, distance: Length | str) -> Loss:
         """1 beyond the distance, 0 up to it."""
         limit = Length.positive(distance, name="distance")
-        step = _step(limit.m)
+        step = partial(_beyond, limit.m)
         return cls(step, step, (limit.m,), f"[r > {limit}]")
 
     @classmethod
@@ -68,17 +69,7 @@ class Loss:
         text: str = "a loss",
     ) -> Loss:
         """Any nondecreasing callable, checked on a wide range of distances."""
-
-        def checked(r: FloatArray) -> FloatArray:
-            try:
-                found = np.asarray(value(r), float)
-                found = np.broadcast_to(found, np.shape(r)) if found.ndim == 0 else found
-            except (TypeError, ValueError):
-                found = np.vectorize(value, otypes=[float])(r)
-            if found.shape != np.shape(r) or np.isnan(found).any():
-                raise InvalidInput("a loss must give a number for every distance")
-            return found
-
+        checked = partial(_checked, value)
         sample = checked(np.concatenate([[0.0], np.geomspace(1e-3, 1e7, 2001)]))
         if (np.diff(sample) < 0).any() or sample[0] < 0:
             raise InvalidInput("a loss must be >= 0 and must not decrease with the distance")
@@ -87,5 +78,24 @@ class Loss:
         return cls(checked, None, tuple(float(c) for c in cuts), text)
 
 
-def _step(limit: float) -> Function:
-    return lambda r: np.where(np.asarray(r) > limit, 1.0, 0.0)
+# Functions of the module, so that a mechanism with its loss can travel to other processes.
+
+
+def _power(exponent: float, factor: float, r: FloatArray) -> FloatArray:
+    return np.asarray(factor * np.power(r, exponent))
+
+
+def _beyond(limit: float, r: FloatArray) -> FloatArray:
+    return np.where(np.asarray(r) > limit, 1.0, 0.0)
+
+
+def _checked(value: Function, r: FloatArray) -> FloatArray:
+    """One number for every distance, also from a function of single numbers."""
+    try:
+        found = np.asarray(value(r), float)
+        found = np.broadcast_to(found, np.shape(r)) if found.ndim == 0 else found
+    except (TypeError, ValueError):
+        found = np.vectorize(value, otypes=[float])(r)
+    if found.shape != np.shape(r) or np.isnan(found).any():
+        raise InvalidInput("a loss must give a number for every distance")
+    return found
