@@ -44,7 +44,7 @@ from whereish.randomness import Randomness, SeededRandomness, secure
 
 __all__ = ["METADATA_KEY", "BatchSanitizer", "Release", "sanitize"]
 
-Progress = Callable[[int, int | None], None]
+RowProgress = Callable[[int, int | None], None]
 
 
 @overload
@@ -59,7 +59,7 @@ def sanitize(
     overwrite: bool = ...,
     keep_formulas: bool = ...,
     insecure_seed: int | None = ...,
-    progress: Progress | None = ...,
+    progress: RowProgress | None = ...,
     **plan: Unpack[Plan],
 ) -> Release: ...
 
@@ -87,7 +87,7 @@ def sanitize(
     overwrite: bool = False,
     keep_formulas: bool = False,
     insecure_seed: int | None = None,
-    progress: Progress | None = None,
+    progress: RowProgress | None = None,
     **plan: Unpack[Plan],
 ) -> Any:
     """Blur the locations of a frame, a file, or a folder of files.
@@ -191,7 +191,7 @@ class FileJob:
     layer: str | None
     sha256: str | None
     rng: Randomness
-    progress: Progress | None
+    progress: RowProgress | None
     keep_formulas: bool = False
 
     def run(self, ledger: Ledger | None, *, overwrite: bool) -> Release:
@@ -316,7 +316,7 @@ class _Stream:
     schema: pa.Schema
     rng: Randomness
     tally: Tally | None
-    progress: Progress | None
+    progress: RowProgress | None
     total: int | None
     rows: int = 0
 

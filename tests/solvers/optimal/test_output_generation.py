@@ -6,7 +6,7 @@ from whereish.solvers.optimal import output_generation
 from whereish.solvers.optimal.barrier_rows import RowLists
 from whereish.solvers.optimal.interior_point import InteriorPoint
 from whereish.solvers.optimal.pricing import Pricer
-from whereish.solvers.optimal.programme import ChannelProgramme, Clock
+from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.reference import solve_reference
 from whereish.solvers.optimal.repair import close_upward, complete, tight_matrix
 from whereish.solvers.optimal.spanner import greedy_spanner
@@ -29,7 +29,7 @@ def optimum(programme):
 @pytest.mark.parametrize("start", [[0], [0, 35], list(range(36))])
 def test_pricing_finds_the_outputs_that_are_missing(programme, optimum, start, monkeypatch):
     monkeypatch.setattr(output_generation, "starting_outputs", lambda _: np.array(start))
-    found = output_generation.solve_by_output_generation(programme, gap=1e-6, clock=Clock())
+    found = output_generation.solve_by_output_generation(programme, Terms(1e-6))
     assert found.status == "optimal"
     assert found.upper == pytest.approx(optimum, rel=2e-6)
     assert found.lower <= optimum * (1 + 1e-9)

@@ -9,7 +9,7 @@ from instances import distances, peaked
 from whereish.errors import InvalidInput
 from whereish.solvers.optimal.first_order import near_pairs
 from whereish.solvers.optimal.large_scale import solve_large
-from whereish.solvers.optimal.programme import ChannelProgramme, Clock
+from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.reference import solve_reference
 from whereish.solvers.optimal.solve import solve_optimal
 from whereish.solvers.optimal.spanner import greedy_spanner
@@ -105,7 +105,7 @@ def test_bounds_enclose_on_scattered_places(seed):
 def test_rough_solver_is_private_and_its_bounds_enclose_the_optimum():
     cost, metric = instance(9, 9, "euclidean", "peaked")
     exact = solve_optimal(cost, metric, gap=1e-6)
-    rough = solve_large(ChannelProgramme(cost, metric), gap=1e-2, clock=Clock(), most_sweeps=3000)
+    rough = solve_large(ChannelProgramme(cost, metric), Terms(1e-2), most_sweeps=3000)
     assert_private(rough.matrix, metric)
     assert rough.lower <= exact.lower * (1 + 1e-6)
     assert exact.upper <= rough.upper * (1 + 1e-6)

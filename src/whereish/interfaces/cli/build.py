@@ -16,7 +16,7 @@ from whereish.interfaces.cli.saved import check_output
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
-    from whereish.solvers.optimal.programme import Progress
+    from whereish.solvers.optimal.programme import SolveProgress
 
 __all__ = ["command"]
 
@@ -96,7 +96,7 @@ def optimal(
 
 
 @contextlib.contextmanager
-def live_bounds() -> Iterator[Callable[[Progress], None]]:
+def live_bounds() -> Iterator[Callable[[SolveProgress], None]]:
     """A line with upper bound, lower bound and gap that follows the solve, on a terminal."""
     from rich.console import Console
 
@@ -106,7 +106,7 @@ def live_bounds() -> Iterator[Callable[[Progress], None]]:
         return
     with console.status("solving") as status:
 
-        def show(progress: Progress) -> None:
+        def show(progress: SolveProgress) -> None:
             status.update(
                 f"{progress.stage}: upper {progress.upper:.6g}, lower {progress.lower:.6g},"
                 f" gap {progress.gap:.2e}, {progress.seconds:.0f} s"

@@ -39,7 +39,7 @@ __all__ = [
     "prices_on_cells",
 ]
 
-Progress = Callable[[int, float], None]
+RoundProgress = Callable[[int, float], None]
 Prices = Callable[[FloatArray, tuple[float, float], int], FloatArray]
 """Edge prices of a framed map, from its levels, the sides of a cell and the neighbours."""
 
@@ -108,7 +108,7 @@ def law_on_cells(
     *,
     neighbours: int = 16,
     frame: int | None = None,
-    progress: Progress | None = None,
+    progress: RoundProgress | None = None,
 ) -> BuiltLaw:
     """A law that keeps the line integrals of `eps` between neighbouring centres.
 
@@ -137,7 +137,7 @@ def framed_law(
     *,
     neighbours: int,
     frame: int | None,
-    progress: Progress | None,
+    progress: RoundProgress | None,
 ) -> BuiltLaw:
     """The law of a map with its frame (as in :func:`law_on_cells`), at the edge prices given."""
     if frame is None:

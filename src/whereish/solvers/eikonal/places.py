@@ -30,7 +30,13 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, SolverError
 from whereish.privacy.maps.stencil import edge_integrals
 from whereish.solvers.eikonal.bilinear_bound import corner_levels, square_factors
-from whereish.solvers.eikonal.cells import LEAST_PRICE, BuiltLaw, Progress, framed_law, least_price
+from whereish.solvers.eikonal.cells import (
+    LEAST_PRICE,
+    BuiltLaw,
+    RoundProgress,
+    framed_law,
+    least_price,
+)
 from whereish.solvers.eikonal.certify import edge_factors, worst_edge
 from whereish.solvers.eikonal.gradients import largest_gradients
 from whereish.solvers.eikonal.rounding_norm import axis_levels, directed_levels, longest_side
@@ -60,7 +66,7 @@ def law_on_places(
     *,
     neighbours: int = 32,
     frame: int | None = None,
-    progress: Progress | None = None,
+    progress: RoundProgress | None = None,
 ) -> BuiltLaw:
     """A law whose bilinear interpolation keeps |grad ln P(y | x)| <= eps(x) everywhere.
 

@@ -12,14 +12,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.solvers.optimal.first_order import FirstOrder, near_pairs
-from whereish.solvers.optimal.programme import (
-    ChannelProgramme,
-    Clock,
-    LpResult,
-    Progress,
-    ProgressCallback,
-    relative_gap,
-)
+from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms
 from whereish.solvers.optimal.recombination import recombine
 from whereish.solvers.optimal.repair import close_upward, complete
 
@@ -65,38 +58,24 @@ class _LargeScale:
 
 
 def solve_large(
-    programme: ChannelProgramme,
-    *,
-    gap: float,
-    clock: Clock,
-    progress: ProgressCallback | None = None,
-    most_sweeps: int = MOST_SWEEPS,
+    programme: ChannelProgramme, terms: Terms, *, most_sweeps: int = MOST_SWEEPS
 ) -> LpResult:
     """Solve to a certified gap as far as the near-neighbour rows and time allow."""
     run = _LargeScale(programme)
-    status, sweeps, due = "stalled", 0, 4 * ROUND
-    while sweeps < most_sweeps:
+    status, sweeps, due = None, 0, 4 * ROUND
+    while status is None and sweeps < most_sweeps:
         before = run.lower
         run.round(ROUND)
         sweeps += ROUND
-        over = clock.over
         settled = run.lower - before < 1e-5 * run.lower
-        if sweeps >= due or over or settled or sweeps >= most_sweeps:
+        if sweeps >= due or terms.over or settled or sweeps >= most_sweeps:
             run.recombine()
             due = 2 * sweeps
-        if progress is not None:
-            progress(Progress(run.upper, run.lower, clock.seconds, "first order"))
-        if relative_gap(run.upper, run.lower) <= gap:
-            status = "optimal"
-            break
-        if over:
-            status = "time limit"
-            break
+        status = terms.verdict(run.upper, run.lower, "first order")
         if settled:
             break
-    return LpResult(
-        run.matrix, run.upper, run.lower, status, "first order with recombination", sweeps
-    )
+    method = "first order with recombination"
+    return LpResult(run.upper, run.lower, run.matrix, status or "stalled", method, sweeps)
 
 
 def _best_constant(programme: ChannelProgramme) -> FloatArray:

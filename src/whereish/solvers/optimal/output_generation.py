@@ -16,14 +16,7 @@ from whereish.errors import SolverError
 from whereish.solvers.optimal.barrier_rows import RowLists
 from whereish.solvers.optimal.interior_point import InteriorPoint, Measure
 from whereish.solvers.optimal.pricing import Pricer, PricingResult
-from whereish.solvers.optimal.programme import (
-    ChannelProgramme,
-    Clock,
-    LpResult,
-    Progress,
-    ProgressCallback,
-    relative_gap,
-)
+from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
 from whereish.solvers.optimal.repair import complete
 from whereish.solvers.optimal.spanner import greedy_spanner
 
@@ -127,42 +120,25 @@ class _OutputGeneration:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")  # a stall ends the solve, checked
-def solve_by_output_generation(
-    programme: ChannelProgramme,
-    *,
-    gap: float,
-    clock: Clock,
-    progress: ProgressCallback | None = None,
-) -> LpResult:
+def solve_by_output_generation(programme: ChannelProgramme, terms: Terms) -> LpResult:
     """Solve to a certified relative gap, or as far as time and arithmetic allow."""
-    run = _OutputGeneration(programme, gap)
-    status, idle, iteration = "stalled", 0, 0
+    run = _OutputGeneration(programme, terms.gap)
+    status, idle, iteration = None, 0, 0
     while iteration < MOST_ITERATIONS and idle < PATIENCE:
         at = run.point.measure()
         idle = 0 if run.note(at) else idle + 1
         try:
             changed = _extend(run, at)
-            if progress is not None:
-                progress(Progress(run.upper, run.certified, clock.seconds, "interior point"))
-            if relative_gap(run.upper, run.certified) <= gap:
-                status = "optimal"
-                break
-            if clock.over:
-                status = "time limit"
+            status = terms.verdict(run.upper, run.certified, "interior point")
+            if status is not None:
                 break
             if not changed:
                 run.advance(at, iteration)
         except SolverError:
             break  # the arithmetic is exhausted; what was certified so far stands
         iteration += 1
-    return LpResult(
-        run.matrix,
-        run.upper,
-        run.certified,
-        status,
-        "interior point with output generation",
-        iteration,
-    )
+    method = "interior point with output generation"
+    return LpResult(run.upper, run.certified, run.matrix, status or "stalled", method, iteration)
 
 
 def _extend(run: _OutputGeneration, at: Measure) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 
-__all__ = ["ChannelProgramme", "Clock", "LpResult", "Progress", "ProgressCallback"]
+__all__ = ["Bounds", "ChannelProgramme", "LpResult", "ProgressCallback", "SolveProgress", "Terms"]
 
 
 @dataclass(frozen=True)
@@ -56,48 +56,47 @@ class ChannelProgramme:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """A moment of a solve: certified bounds so far."""
+class Bounds:
+    """The cost of a private channel, and what no private channel can beat."""
 
     upper: float
     lower: float
-    seconds: float
-    stage: str
-
-    @property
-    def gap(self) -> float:
-        """(upper - lower) / upper."""
-        return relative_gap(self.upper, self.lower)
-
-
-ProgressCallback = Callable[[Progress], None]
-
-
-@dataclass(frozen=True)
-class LpResult:
-    """A channel with its cost and a bound that no private channel can beat.
-
-    Attributes
-    ----------
-    matrix : (n, outputs) array
-        Private and row-stochastic up to rounding.
-    upper, lower : float
-        Cost of `matrix`, and the dual bound.
-    status : str
-        "optimal" (the gap asked for was reached), "time limit" or "stalled".
-    """
-
-    matrix: FloatArray
-    upper: float
-    lower: float
-    status: str
-    method: str
-    iterations: int
 
     @property
     def gap(self) -> float:
         """(upper - lower) / upper, zero where both vanish."""
         return relative_gap(self.upper, self.lower)
+
+
+@dataclass(frozen=True)
+class SolveProgress(Bounds):
+    """A moment of a solve: the best certified bounds over all stages so far."""
+
+    seconds: float
+    stage: str
+
+
+ProgressCallback = Callable[[SolveProgress], None]
+
+
+@dataclass(frozen=True)
+class LpResult(Bounds):
+    """A channel with its cost and a bound that no private channel can beat.
+
+    Attributes
+    ----------
+    upper, lower : float
+        Cost of `matrix`, and the dual bound.
+    matrix : (n, outputs) array
+        Private and row-stochastic up to rounding.
+    status : str
+        "optimal" (the gap asked for was reached), "time limit" or "stalled".
+    """
+
+    matrix: FloatArray
+    status: str
+    method: str
+    iterations: int
 
 
 def relative_gap(upper: float, lower: float) -> float:
@@ -108,11 +107,14 @@ def relative_gap(upper: float, lower: float) -> float:
 
 
 @dataclass
-class Clock:
-    """Tells how long a solve has run and whether its time is over."""
+class Terms:
+    """On what terms a solve ends, and who is told of its progress."""
 
-    limit: float | None = None
+    gap: float
+    limit_s: float | None = None
+    progress: ProgressCallback | None = None
     start: float = field(default_factory=time.monotonic)
+    _best: tuple[float, float] = (np.inf, 0.0)
 
     @property
     def seconds(self) -> float:
@@ -121,5 +123,14 @@ class Clock:
 
     @property
     def over(self) -> bool:
-        """Whether the limit has passed."""
-        return self.limit is not None and self.seconds >= self.limit
+        """Whether the time limit has passed."""
+        return self.limit_s is not None and self.seconds >= self.limit_s
+
+    def verdict(self, upper: float, lower: float, stage: str) -> str | None:
+        """Tell these bounds; "optimal" or "time limit" where the solve may end, else None."""
+        self._best = min(self._best[0], upper), max(self._best[1], lower)
+        if self.progress is not None:
+            self.progress(SolveProgress(*self._best, self.seconds, stage))
+        if relative_gap(upper, lower) <= self.gap:
+            return "optimal"
+        return "time limit" if self.over else None

@@ -23,13 +23,7 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.solvers.optimal.large_scale import solve_large
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
-from whereish.solvers.optimal.programme import (
-    ChannelProgramme,
-    Clock,
-    LpResult,
-    Progress,
-    ProgressCallback,
-)
+from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, ProgressCallback, Terms
 from whereish.solvers.optimal.repair import tight_matrix
 from whereish.solvers.optimal.spanner import shortest_path_closure
 
@@ -71,47 +65,29 @@ def solve_optimal(
         Seconds after which the best channel so far is returned with its honest gap.
     """
     cost, metric = _checked(cost, metric)
-    clock = Clock(time_limit)
     classes, first = _coinciding(metric)
     merged = np.zeros((len(cost), first.size))
     np.add.at(merged.T, classes, cost.T)
     programme = ChannelProgramme(merged, metric[np.ix_(first, first)])
-    result = _solve(programme, gap, clock, None if progress is None else _best_so_far(progress))
+    result = _solve(programme, Terms(gap, time_limit, progress))
     return replace(result, matrix=result.matrix[classes])
 
 
-def _solve(
-    programme: ChannelProgramme, gap: float, clock: Clock, progress: ProgressCallback | None
-) -> LpResult:
+def _solve(programme: ChannelProgramme, terms: Terms) -> LpResult:
     simple = simple_solution(programme)
     uninformed = float(programme.cost.sum(axis=1).min())
     negligible = simple.upper <= NEGLIGIBLE * uninformed
-    if simple.gap <= gap or negligible or programme.n == 1:
+    if simple.gap <= terms.gap or negligible or programme.n == 1:
         return replace(simple, status="optimal")
     if programme.n > LARGEST_EXACT:
-        return _better(simple, solve_large(programme, gap=gap, clock=clock, progress=progress))
+        return _better(simple, solve_large(programme, terms))
     if programme.n > SMALLEST_ROUGH:
         # Enough for a rough gap; else a first channel and bound in case time runs out.
-        sweeps = ROUGH_SWEEPS if gap >= ROUGH_GAP else 1000
-        simple = _better(
-            simple,
-            solve_large(programme, gap=gap, clock=clock, progress=progress, most_sweeps=sweeps),
-        )
-        if simple.gap <= gap or clock.over:
+        sweeps = ROUGH_SWEEPS if terms.gap >= ROUGH_GAP else 1000
+        simple = _better(simple, solve_large(programme, terms, most_sweeps=sweeps))
+        if simple.gap <= terms.gap or terms.over:
             return simple
-    exact = solve_by_output_generation(programme, gap=gap, clock=clock, progress=progress)
-    return _better(simple, exact)
-
-
-def _best_so_far(progress: ProgressCallback) -> ProgressCallback:
-    """Tell `progress` the best bounds over all stages, each of which begins anew."""
-    best = [np.inf, 0.0]
-
-    def tell(now: Progress) -> None:
-        best[:] = min(best[0], now.upper), max(best[1], now.lower)
-        progress(replace(now, upper=best[0], lower=best[1]))
-
-    return tell
+    return _better(simple, solve_by_output_generation(programme, terms))
 
 
 def simple_solution(programme: ChannelProgramme) -> LpResult:
@@ -134,7 +110,7 @@ def simple_solution(programme: ChannelProgramme) -> LpResult:
     best = min(candidates, key=programme.value)
     upper = programme.value(best)
     status = "optimal" if upper <= lower else "stalled"
-    return LpResult(best, upper, min(lower, upper), status, "closed form", 0)
+    return LpResult(upper, min(lower, upper), best, status, "closed form", 0)
 
 
 def _better(first: LpResult, second: LpResult) -> LpResult:
