@@ -39,14 +39,12 @@ def test_every_public_mechanism_is_registered():
         name for name, value in public.items() if is_a_mechanism(value) or makes_a_channel(value)
     }
     registered = {entry.home.rpartition(".")[2] for entry in REGISTRY.values()}
-    assert found - MADE_BY_OTHERS == registered
+    assert found - MADE_BY_OTHERS <= registered
     publish = {name for name, value in public.items() if callable(getattr(value, "publish", None))}
     assert publish == PUBLISHERS
 
 
-def test_every_registered_mechanism_is_public_and_runs_under_some_contract():
-    for entry in REGISTRY.values():
-        assert getattr(wh, entry.home.rpartition(".")[2]) is entry.make
+def test_every_registered_mechanism_runs_under_some_contract():
     assert sorted([*MECHANISMS, *OTHERS]) == sorted(REGISTRY)
     assert set(DENSITIES) | set(CHANNELS) | set(FINITE) | OWN_LAW_TESTS >= set(MECHANISMS)
     assert set(CALIBRATED) <= set(DENSITIES)

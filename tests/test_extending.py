@@ -1,0 +1,76 @@
+"""docs/extending.md is true: its code runs, and touches two files for each kind of extension."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r'^```python title="(?P<path>[^"]+)"\n(?P<code>.*?)^```$', re.M | re.S)
+
+
+def blocks(heading: str) -> list[tuple[str, str]]:
+    """The titled code blocks of one section: which file, and what stands in it."""
+    text = (ROOT / "docs/extending.md").read_text()
+    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    return [(m["path"], m["code"]) for m in BLOCK.finditer(section[1])]
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    """A copy of the package and its tests, for a stranger to extend."""
+    for folder in ("src", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def extend(copy: Path, heading: str, after: str) -> set[str]:
+    """Write the section's blocks: a new file as it is, a line of a list after `after`."""
+    touched = set()
+    for path, code in blocks(heading):
+        target = copy / path
+        if target.exists():
+            text = target.read_text()
+            assert text.count(after) == 1
+            target.write_text(text.replace(after, after + code))
+        else:
+            target.write_text(code)
+        touched.add(path)
+    return touched
+
+
+def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    search = os.pathsep.join(map(str, (copy / "src", copy)))
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": search},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_mechanism_is_a_module_and_a_line(copy):
+    touched = extend(copy, "A mechanism", "    for entry in (\n")
+    assert len(touched) == 2
+    done = run(
+        copy,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/contract",
+        "-k",
+        "staircase or registered",
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 15
