@@ -42,7 +42,7 @@ def default_geometry(path: Path) -> str | None:
     """The geometry that a file has by its kind, where the plan names no location."""
     if path.suffix in GEOMETRY_ONLY:
         return "geometry"
-    if KINDS.get(path.suffix) != "parquet_tables":
+    if KINDS.get(path.suffix) != "parquet":
         return None
     from pyarrow import parquet
 

@@ -74,14 +74,14 @@ class Writing:
 
 
 KINDS = {
-    ".csv": "text_tables",
-    ".jsonl": "text_tables",
-    ".ndjson": "text_tables",
-    ".parquet": "parquet_tables",
-    ".geoparquet": "parquet_tables",
-    ".gpkg": "geo_tables",
-    ".geojson": "geo_tables",
-    ".gpx": "gpx_tables",
+    ".csv": "text",
+    ".jsonl": "text",
+    ".ndjson": "text",
+    ".parquet": "parquet",
+    ".geoparquet": "parquet",
+    ".gpkg": "gdal",
+    ".geojson": "gdal",
+    ".gpx": "gpx",
 }
 """Endings, and the modules of this package that know them."""
 
@@ -179,4 +179,4 @@ def _module(suffix: str, what: str) -> Any:
     home = KINDS.get(suffix)
     if home is None:
         raise InvalidInput(f"{what} must end in one of {', '.join(KINDS)}; got {suffix or 'none'}")
-    return import_module(f"whereish.publish.{home}")
+    return import_module(f"whereish.publish.formats.{home}")
