@@ -115,7 +115,7 @@ def test_staged_bytes_are_the_ones_released(case, monkeypatch):
 
 def test_an_unfinished_job_is_not_taken_for_another(case, monkeypatch):
     source, output, ledger = case
-    interrupted(case, monkeypatch, "named", staging_module)
+    interrupted(case, monkeypatch, "rename_into_place", staging_module)
     assert ledger.statement("p0").spent_per_m == pytest.approx(0.01)
     with pytest.raises(InvalidInput, match="abandon"):
         wh.sanitize(source, output, ledger=ledger, **(PLAN | {"epsilon": "2/km"}))
@@ -246,7 +246,7 @@ def test_staged_bytes_that_are_gone(case, monkeypatch):
 def test_giving_up_that_was_interrupted(case, monkeypatch, method, then):
     """The bytes are destroyed, the charge pending: whoever comes next refunds it."""
     source, output, ledger = case
-    interrupted(case, monkeypatch, "named", staging_module)
+    interrupted(case, monkeypatch, "rename_into_place", staging_module)
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, method, gone)
         with pytest.raises(LedgerUnavailable, match="is destroyed and was never released"):
@@ -266,10 +266,10 @@ def test_giving_up_that_was_interrupted(case, monkeypatch, method, then):
     assert not abandon(output, ledger)
 
 
-@pytest.mark.parametrize("step", ["charge", "named", "confirm"])
+@pytest.mark.parametrize("step", ["charge", "rename_into_place", "confirm"])
 def test_another_ledger_changes_nothing(case, tmp_path, monkeypatch, step):
     source, output, ledger = case
-    home = staging_module if step == "named" else Ledger
+    home = staging_module if step == "rename_into_place" else Ledger
     interrupted(case, monkeypatch, step, home)
     other = wh.open_ledger(tmp_path / "other.db", cap="1/m")
     hidden = output.parent / ".out.parquet.whereish"
@@ -297,7 +297,7 @@ def test_a_pending_charge_that_fits_no_longer_is_taken_back(tmp_path, monkeypatc
         tmp_path / "ledger.db", cap="0.015/m", window_s=100.0, clock=lambda: now[0]
     )
     case = tmp_path / "in.parquet", tmp_path / "out.parquet", ledger
-    interrupted(case, monkeypatch, "named", staging_module)
+    interrupted(case, monkeypatch, "rename_into_place", staging_module)
     now[0] = 150.0
     ledger.charge([Charge("p0", wh.Epsilon.of("10/km"))])
     with pytest.raises(BudgetExceeded):
@@ -405,7 +405,7 @@ def test_errors_before_the_rename_say_that_nothing_was_released(case, monkeypatc
     assert "disk I/O error" in str(error)
     assert "nothing was released, and a charge that had arrived is not made again" in str(error)
     assert not output.exists()
-    error = failing(case, monkeypatch, staging_module, "named", full)
+    error = failing(case, monkeypatch, staging_module, "rename_into_place", full)
     assert isinstance(error, NotWritten)
     assert "nothing was released, and its charge is pending" in str(error)
     assert not output.exists()
@@ -450,7 +450,7 @@ def test_without_a_ledger_too(case, monkeypatch):
     source, output, _ = case
     plan = {"lon": "lon", "lat": "lat", "epsilon": "1/km"}
     with monkeypatch.context() as patch:
-        patch.setattr(staging_module, "named", full)
+        patch.setattr(staging_module, "rename_into_place", full)
         with pytest.raises(NotWritten, match=r"its name \(No space left.*nothing was released$"):
             wh.sanitize(source, output, **plan)
     assert not output.exists()
@@ -473,7 +473,7 @@ def test_a_resumed_job_replaces_nothing_foreign(case, monkeypatch, method):
     if method == "charge":
         interrupted(case, monkeypatch, "charge")
     else:
-        failing(case, monkeypatch, staging_module, "named", full)
+        failing(case, monkeypatch, staging_module, "rename_into_place", full)
     output.write_text("somebody else's")
     before = ledger.statement("p0").entries
     for again in (
@@ -581,7 +581,7 @@ def test_a_hidden_folder_that_is_not_ours(case, tmp_path):
     assert ledger.statement("p0").entries == ()
 
 
-@pytest.mark.parametrize("step", ["named", "confirm"])
+@pytest.mark.parametrize("step", ["rename_into_place", "confirm"])
 def test_no_output_stands_beside_the_statement_of_another(case, monkeypatch, step):
     """A weaker release is replaced by a stronger one, and that is interrupted."""
     source, output, ledger = case
@@ -590,9 +590,9 @@ def test_no_output_stands_beside_the_statement_of_another(case, monkeypatch, ste
     statement = output.with_name("out.csv.whereish.json")
     wh.sanitize(source, output, ledger=ledger, **(PLAN | {"epsilon": "20/km"}))
     weak = output.read_bytes(), statement.read_text()
-    home = staging_module if step == "named" else Ledger
+    home = staging_module if step == "rename_into_place" else Ledger
     interrupted(case, monkeypatch, step, home, overwrite=True)
-    if step == "named":
+    if step == "rename_into_place":
         assert output.read_bytes() == weak[0]
         assert not statement.exists()
         assert abandon(output, ledger)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from whereish.errors import InvalidInput, NotFinished, NotWritten
+from whereish.publish.release.messages import not_renamed
 
 __all__ = ["HadoopPlace"]
 
@@ -41,7 +42,7 @@ class HadoopPlace:
         if self._path(self.address).getParent() is None or not self.name:
             raise InvalidInput("the output must be a new folder, and not a whole file system")
         settings = session._jsc.hadoopConfiguration()
-        with self._told():
+        with self._hide_java_errors():
             self._files = self._path(self.address).getFileSystem(settings)
             uri = self._path(self.address).toUri()
             self._context = self._fs.FileContext.getFileContext(uri, settings)
@@ -61,7 +62,7 @@ class HadoopPlace:
     def make_hidden(self, release: str) -> str:
         """Make the hidden folder; a missing parent is made as open as the defaults say."""
         hidden = self.hidden(release)
-        with self._told():
+        with self._hide_java_errors():
             parent = self._path(self.address).getParent()
             self._files.mkdirs(parent)
             # A view's mount may lead elsewhere.
@@ -81,13 +82,13 @@ class HadoopPlace:
         return None
 
     def exists(self, path: str) -> bool:
-        with self._told():
+        with self._hide_java_errors():
             return bool(self._files.exists(self._path(path)))
 
     def names(self, folder: str) -> list[str]:
         """What is in a folder; nothing, if there is none."""
         try:
-            with self._told():
+            with self._hide_java_errors():
                 found = self._files.listStatus(self._path(folder))
                 return [status.getPath().getName() for status in found]
         except NotWritten:
@@ -97,14 +98,14 @@ class HadoopPlace:
 
     def delete(self, path: str) -> None:
         """Remove a file or a folder, which may be gone already."""
-        with self._told():
+        with self._hide_java_errors():
             deleted = self._files.delete(self._path(path), True)
         if not deleted and self.exists(path):
             raise NotWritten(f"a hidden folder of the output {self.name} cannot be removed")
 
     def write(self, path: str, text: str) -> None:
         """A small file, on disk and whole under its name when this returns."""
-        with self._told():
+        with self._hide_java_errors():
             partial = self._path(f"{path}.part")
             stream = self._files.create(partial, True)
             stream.write(bytearray(text.encode()))
@@ -114,7 +115,7 @@ class HadoopPlace:
 
     def read(self, path: str) -> str:
         """The text of a small file."""
-        with self._told():
+        with self._hide_java_errors():
             stream = self._files.open(self._path(path))
             raw = stream.readAllBytes()
             stream.close()
@@ -155,10 +156,7 @@ class HadoopPlace:
                 ) from None
             if gone:
                 return False
-            raise NotWritten(
-                f"the output {self.name} cannot be given its name ({_kind(error)}); nothing was"
-                f" released{pending}"
-            ) from None
+            raise not_renamed(self.name, _kind(error), pending) from None
         return True
 
     def discard(self, release: str) -> bool:
@@ -191,7 +189,7 @@ class HadoopPlace:
         return self._fs.Path(text)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _hide_java_errors(self) -> Iterator[None]:
         try:
             yield
         except _failures() as error:

@@ -12,31 +12,33 @@ also if it is not there any more.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator
-from operator import index
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 from whereish.engines.hadoop.files import HadoopPlace
-from whereish.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, NotFinished
+from whereish.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from whereish.publish.ledger.ledger import PENDING, REFUNDED, RELEASED, Ledger, charges_of
+from whereish.publish.release.counts import Counts, counts_from_json, counts_to_json
+from whereish.publish.release.messages import (
+    already_released,
+    removed_since,
+    report_after_release,
+    unreadable_manifest,
+)
 
 __all__ = [
-    "Counts",
     "abandon",
-    "clear",
+    "confirm_and_clear",
     "finish",
-    "note",
     "refuse_unfinished",
     "release_staged",
+    "write_manifest",
 ]
 
 _FINISH = "whereish.engines.hadoop.write.finish(session, output, ledger)"
 _ABANDON = "whereish.engines.hadoop.write.abandon(session, output, ledger)"
 _GO_ON = f"{_FINISH} finishes it, or abandon(session, output, ledger) gives it up"
-
-Counts = dict[tuple[str, float], int]
 
 
 def finish(session: Any, output: str, ledger: Ledger) -> bool:
@@ -52,7 +54,7 @@ def finish(session: Any, output: str, ledger: Ledger) -> bool:
     release = place.unfinished()
     if release is None:
         return False
-    release_staged(place, release, _manifest(place, release, ledger), ledger)
+    release_staged(place, release, _read_manifest(place, release, ledger), ledger)
     return True
 
 
@@ -67,15 +69,13 @@ def abandon(session: Any, output: str, ledger: Ledger) -> bool:
     release = place.unfinished()
     if release is None:
         return False
-    _manifest(place, release, ledger)
+    _read_manifest(place, release, ledger)
     if not place.discard(release):
         if place.stands(release) or ledger.state(release) in (PENDING, RELEASED):
-            raise InvalidInput(
-                f"this release has left already, so it cannot be refunded: {_FINISH} ends it"
-            )
+            raise already_released(_FINISH)
         place.delete(place.hidden(release))
         return True
-    _give_back(place, release, ledger)
+    _refund_discarded(place, release, ledger)
     return True
 
 
@@ -98,17 +98,17 @@ def refuse_unfinished(place: HadoopPlace) -> None:
 def release_staged(place: HadoopPlace, release: str, counts: Counts, ledger: Ledger) -> None:
     """Charge, rename, confirm: also for what an earlier run had staged."""
     staged = place.staged(release)
-    if place.exists(staged) and _charged(place, release, counts, ledger):
+    if place.exists(staged) and _charge(place, release, counts, ledger):
         pending = f", and its charge is pending: {_GO_ON}"
         there = place.rename(staged, release, pending=pending)
     else:
         there = place.stands(release)
     if not there:
-        _tell_where_it_went(place, release, ledger)
-    clear(place, ledger, release)
+        _report_absence(place, release, ledger)
+    confirm_and_clear(place, ledger, release)
 
 
-def _charged(place: HadoopPlace, release: str, counts: Counts, ledger: Ledger) -> bool:
+def _charge(place: HadoopPlace, release: str, counts: Counts, ledger: Ledger) -> bool:
     """Charge what is staged; False if it has gone another way in the meantime."""
     try:
         place.refuse_foreign()
@@ -121,7 +121,7 @@ def _charged(place: HadoopPlace, release: str, counts: Counts, ledger: Ledger) -
     except BudgetExceeded as error:
         if not place.discard(release):
             return False
-        _give_back(place, release, ledger)
+        _refund_discarded(place, release, ledger)
         raise BudgetExceeded(f"{error}; what was staged is destroyed, nothing is pending") from None
     except InvalidInput:
         if ledger.state(release) != REFUNDED:
@@ -133,7 +133,7 @@ def _charged(place: HadoopPlace, release: str, counts: Counts, ledger: Ledger) -
     return True
 
 
-def _give_back(place: HadoopPlace, release: str, ledger: Ledger) -> None:
+def _refund_discarded(place: HadoopPlace, release: str, ledger: Ledger) -> None:
     """Refund what is in the trash, once, and clear its hidden folder."""
     try:
         if ledger.state(release) == PENDING:
@@ -154,7 +154,7 @@ def _refund(ledger: Ledger, release: str) -> None:
             raise
 
 
-def _tell_where_it_went(place: HadoopPlace, release: str, ledger: Ledger) -> NoReturn:
+def _report_absence(place: HadoopPlace, release: str, ledger: Ledger) -> NoReturn:
     """For reports that are neither staged nor under their name; end what they leave behind.
 
     They are in the trash; or all is cleared away, after a refund or a confirmation, which
@@ -172,59 +172,46 @@ def _tell_where_it_went(place: HadoopPlace, release: str, ledger: Ledger) -> NoR
             " anything is left to do"
         ) from None
     if trashed or state in (None, REFUNDED) or (cleared and state == PENDING):
-        _give_back(place, release, ledger)
+        _refund_discarded(place, release, ledger)
         raise InvalidInput(
             f"this release of the output {place.name} was given up, so nothing is released, and"
             " nothing stays charged; run again to start anew"
         )
-    with _after_it_has_left(place, release_is=" and charged, and is not there now"):
+    with _after_release(place, " and charged, and is not there now"):
         ledger.confirm(release)
         place.delete(hidden)
-    raise InvalidInput(
-        f"the output {place.name} had been released, and is not there now; its charge stands: run"
-        " again to make, and charge, a new one"
-    )
+    raise removed_since(place.name)
 
 
-def clear(place: HadoopPlace, ledger: Ledger | None, release: str) -> None:
+def confirm_and_clear(place: HadoopPlace, ledger: Ledger | None, release: str) -> None:
     """What comes after the release; its failure does not undo that."""
-    with _after_it_has_left(place, release_is="" if ledger is None else " and charged"):
+    with _after_release(place, "" if ledger is None else " and charged"):
         if ledger is not None:
             ledger.confirm(release)
         place.delete(place.hidden(release))
 
 
-@contextlib.contextmanager
-def _after_it_has_left(place: HadoopPlace, *, release_is: str) -> Iterator[None]:
-    try:
-        yield
-    except (LedgerUnavailable, OSError) as error:
-        mend = f": {_FINISH} ends it" if release_is else ""
-        raise NotFinished(
-            f"the output {place.name} was released{release_is}, but what comes after failed"
-            f" ({error}){mend}"
-        ) from None
+def _after_release(place: HadoopPlace, charged: str) -> AbstractContextManager[None]:
+    return report_after_release(
+        place.name, "what comes after failed", charged=charged, go_on=f"{_FINISH} ends it"
+    )
 
 
-def note(place: HadoopPlace, release: str, counts: Counts, ledger: Ledger) -> None:
+def write_manifest(place: HadoopPlace, release: str, counts: Counts, ledger: Ledger) -> None:
     """The manifest: from here on the release is unfinished until it is cleared away."""
-    lines = [[*key, times] for key, times in counts.items()]
-    text = json.dumps({"ledger": ledger.identity, "counts": lines})
+    text = json.dumps({"ledger": ledger.identity, "counts": counts_to_json(counts)})
     place.write(f"{place.hidden(release)}/manifest.json", text)
 
 
-def _manifest(place: HadoopPlace, release: str, ledger: Ledger) -> Counts:
+def _read_manifest(place: HadoopPlace, release: str, ledger: Ledger) -> Counts:
     """The charges of a release, which must be this ledger's."""
     hidden = place.hidden(release)
     try:
         noted = json.loads(place.read(f"{hidden}/manifest.json"))
         identity = noted["ledger"]
-        counts = {(str(who), float(level)): index(times) for who, level, times in noted["counts"]}
+        counts = counts_from_json(noted["counts"])
     except (ValueError, KeyError, TypeError):
-        raise InvalidInput(
-            f"the note that an earlier run left in {hidden.rpartition('/')[2]} cannot be read, so"
-            " how far it came is known only to the ledger: look there, then remove that folder"
-        ) from None
+        raise unreadable_manifest(hidden.rpartition("/")[2]) from None
     if identity != ledger.identity:
         raise InvalidInput(
             f"the release of the output {place.name} belongs to another ledger, so nothing has"

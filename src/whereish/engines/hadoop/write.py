@@ -27,17 +27,17 @@ import pyarrow as pa
 from whereish.engines.attempts import read_back
 from whereish.engines.hadoop.files import HadoopPlace
 from whereish.engines.hadoop.release import (
-    Counts,
     abandon,
-    clear,
+    confirm_and_clear,
     finish,
-    note,
     refuse_unfinished,
     release_staged,
+    write_manifest,
 )
 from whereish.engines.spark import refuse_patterns, running
 from whereish.errors import InvalidInput, NotFinished, NotWritten
 from whereish.publish.ledger.ledger import Ledger
+from whereish.publish.release.counts import Counts
 from whereish.publish.rows.locations import LonLat
 from whereish.publish.rows.sanitizer import BatchSanitizer
 from whereish.publish.rows.subjects import Tally
@@ -74,7 +74,7 @@ def to_address(
             staged = f"{hidden}/drawn"
         place.sign(staged, release)
         if ledger is not None:
-            note(place, release, counts, ledger)
+            write_manifest(place, release, counts, ledger)
         elif not place.rename(staged, release):
             raise NotWritten("the staged reports were removed, so nothing was released: run again")
     except NotFinished:
@@ -84,7 +84,7 @@ def to_address(
             place.delete(hidden)
         raise
     if ledger is None:
-        clear(place, None, release)
+        confirm_and_clear(place, None, release)
     else:
         release_staged(place, release, counts, ledger)
     return read_back(address, frame.sparkSession.read.parquet)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from whereish.errors import InvalidInput
 
-__all__ = ["digest", "locked", "named", "remove", "sync", "sync_tree"]
+__all__ = ["digest", "locked", "remove", "rename_into_place", "sync", "sync_tree"]
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def locked(folder: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def named(source: Path, target: Path, overwrite: bool) -> None:
+def rename_into_place(source: Path, target: Path, overwrite: bool) -> None:
     """Give a staged output its name; without `overwrite` whatever has that name stays.
 
     A hard link, unlike a rename, fails if the name is taken.  Where a file system has none,

@@ -28,23 +28,32 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from whereish.errors import (
-    BudgetExceeded,
-    InvalidInput,
-    LedgerUnavailable,
-    NotFinished,
-    NotWritten,
-)
+from whereish.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from whereish.publish.ledger.ledger import PENDING, RELEASED, Ledger, charges_of
-from whereish.publish.release.durable import digest, locked, named, remove, sync, sync_tree
+from whereish.publish.release.counts import Counts, counts_from_json, counts_to_json
+from whereish.publish.release.durable import (
+    digest,
+    locked,
+    remove,
+    rename_into_place,
+    sync,
+    sync_tree,
+)
+from whereish.publish.release.messages import (
+    already_released,
+    not_renamed,
+    reason,
+    removed_since,
+    report_after_release,
+    unreadable_manifest,
+)
 
 __all__ = ["Counts", "Manifest", "Staging", "abandon", "finish", "staging"]
-
-Counts = dict[tuple[str, float], int]
 
 _GO_ON = (
     "the job is run again, or finished with whereish.publish.release.finish(output, ledger), or"
@@ -69,13 +78,11 @@ class Manifest:
     overwrite: bool
 
     def to_json(self) -> dict[str, Any]:
-        lines = [[who, eps, times] for (who, eps), times in self.counts.items()]
-        return {**self.__dict__, "counts": lines}
+        return {**self.__dict__, "counts": counts_to_json(self.counts)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Manifest:
-        counts = {(who, eps): times for who, eps, times in data["counts"]}
-        return cls(**{**data, "counts": counts})
+        return cls(**{**data, "counts": counts_from_json(data["counts"])})
 
     def check_ledger(self, ledger: Ledger) -> None:
         """Refuse another ledger than the one that this release is charged to."""
@@ -139,10 +146,7 @@ class Staging:
         try:
             return Manifest.from_json(json.loads(self.manifest_path.read_text()))
         except (OSError, ValueError, KeyError, TypeError):
-            raise InvalidInput(
-                f"the note that an earlier run left in {self.folder.name} cannot be read, so how"
-                " far it came is known only to the ledger: look there, then remove that folder"
-            ) from None
+            raise unreadable_manifest(self.folder.name) from None
 
     def empty(self) -> None:
         """Remove all that an earlier run left; the manifest first."""
@@ -210,10 +214,7 @@ class Staging:
         with self._has_left(" and charged", f"the folder {self.folder.name} cannot be cleared"):
             self.empty()
         if not there:
-            raise InvalidInput(
-                "an earlier run had released this output, and it is not there now; its charge"
-                " stands: run again to make, and charge, a new one"
-            )
+            raise removed_since(self.output.name)
 
     def has_left(self) -> bool:
         """Whether step 4 was reached: the staged bytes are gone, or have two names."""
@@ -282,13 +283,10 @@ class Staging:
         try:
             if overwrite:
                 self.statement.unlink(missing_ok=True)
-            named(self.staged, self.output, overwrite)
+            rename_into_place(self.staged, self.output, overwrite)
         except OSError as error:
             pending = f", and its charge is pending until {_GO_ON}" if charged else ""
-            raise NotWritten(
-                f"the output {self.output.name} cannot be given its name ({_why(error)}); nothing"
-                f" was released{pending}"
-            ) from None
+            raise not_renamed(self.output.name, reason(error), pending) from None
         self._follow(charged)
 
     def _follow(self, charged: str) -> None:
@@ -303,17 +301,9 @@ class Staging:
                 self.beside.replace(self.statement)
                 sync(self.output.parent)
 
-    @contextlib.contextmanager
-    def _has_left(self, charged: str, trouble: str) -> Iterator[None]:
+    def _has_left(self, charged: str, trouble: str) -> AbstractContextManager[None]:
         """Whatever fails here fails after the release."""
-        try:
-            yield
-        except (OSError, LedgerUnavailable) as error:
-            mend = f": {_FINISH}" if charged else ""
-            raise NotFinished(
-                f"the output {self.output.name} was released{charged}, but {trouble}"
-                f" ({_why(error)}){mend}"
-            ) from None
+        return report_after_release(self.output.name, trouble, charged=charged, go_on=_FINISH)
 
 
 def finish(output: str | Path, ledger: Ledger) -> bool:
@@ -348,14 +338,6 @@ def abandon(output: str | Path, ledger: Ledger) -> bool:
             return True
         manifest.check_ledger(ledger)
         if place.has_left() and not place.given_up.exists():
-            raise InvalidInput(
-                "this release has left already, so it cannot be refunded: run its job again, or"
-                " whereish.publish.release.finish, to finish it"
-            )
+            raise already_released("whereish.publish.release.finish(output, ledger)")
         place.give_up(manifest, ledger)
     return True
-
-
-def _why(error: Exception) -> str:
-    strerror = error.strerror if isinstance(error, OSError) else str(error)
-    return strerror or type(error).__name__
