@@ -63,14 +63,15 @@ def test_computed_again_and_again(lazy, tmp_path):
 
 def test_attempts_that_are_run_again(lazy, tmp_path, monkeypatch):
     """Each partition is drawn three times, as after lost workers; one attempt is released."""
-    original, drawn = engine._attempt, []
+    original, drawn = engine._attempt_partition, []
 
     def again(*arguments):
         parts = [original(*arguments) for _ in range(3)]
-        drawn.extend(pd.read_parquet(Path(arguments[3]) / part.name) for part in parts)
+        folder = Path(arguments[2].keywords["folder"])
+        drawn.extend(pd.read_parquet(folder / part.name) for part in parts)
         return parts[1]
 
-    monkeypatch.setattr(engine, "_attempt", again)
+    monkeypatch.setattr(engine, "_attempt_partition", again)
     released = wh.dask.sanitize(lazy, tmp_path / "out", **PLAN).compute()
     assert two_reports(*drawn) == ROWS  # the attempts do differ,
     assert two_reports(released) == 0  # and one of them is seen

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 import whereish as wh
+from whereish.engines.attempts import Job
 from whereish.engines.hadoop import write as hadoop
 from whereish.engines.hadoop.files import HadoopPlace
 from whereish.errors import (
@@ -37,7 +38,7 @@ def address(tmp_path):
 
 @pytest.fixture
 def job(people, address, ledger):
-    return people.coalesce(1), address, planned(PLAN), ledger, "who"
+    return Job(people.coalesce(1), planned(PLAN), "who", ledger), address
 
 
 def names(folder) -> list[str]:
@@ -75,24 +76,24 @@ def interrupted(job, patch, name="charge"):
     with patch.context() as inner:
         inner.setattr(Ledger, name, gone)
         with pytest.raises((LedgerUnavailable, NotFinished)):
-            hadoop.to_address(*job)
+            hadoop.release_to_address(*job)
 
 
 def test_a_hadoop_file_system(people, tmp_path):
     """The way of outputs that are no shared path, on Hadoop's local file system."""
     address = f"file://{tmp_path}/out"
-    released = hadoop.to_address(people, address, planned(PLAN))
+    released = hadoop.release_to_address(Job(people, planned(PLAN)), address)
     assert sorted(released.collect()) == sorted(released.collect())
     assert released.count() == ROWS
     assert names(tmp_path) == ["out"]
     with pytest.raises(InvalidInput, match="exists already"):
-        hadoop.to_address(people, address, planned(PLAN))
+        hadoop.release_to_address(Job(people, planned(PLAN)), address)
 
 
 def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypatch):
     ledger = wh.open_ledger(tmp_path / "l.db", cap="0.5/m")
-    address, kernel = f"file://{tmp_path}/out", planned(PLAN)
-    job = (people, address, kernel, ledger, "who")
+    address = f"file://{tmp_path}/out"
+    job = (Job(people, planned(PLAN), "who", ledger), address)
 
     def gone(*_, **__):
         raise LedgerUnavailable("the ledger cannot be used")
@@ -101,9 +102,9 @@ def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "charge", gone)
         with pytest.raises(LedgerUnavailable, match="nothing was released"):
-            hadoop.to_address(*job)
+            hadoop.release_to_address(*job)
     with pytest.raises(InvalidInput, match="is running or was interrupted"):
-        hadoop.to_address(*job)
+        hadoop.release_to_address(*job)
     assert ledger.statement("0").entries == ()
     assert hadoop.abandon(session, address, ledger)
     assert not hadoop.abandon(session, address, ledger)
@@ -118,7 +119,7 @@ def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "charge", slow)
         with pytest.raises(NotWritten, match="nothing was released, and its charge is pending"):
-            hadoop.to_address(*job)
+            hadoop.release_to_address(*job)
     assert names(tmp_path / "out") == []
     assert [e.state for e in ledger.statement("0").entries] == ["pending"]
     (tmp_path / "out").rmdir()
@@ -139,9 +140,9 @@ def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypat
 
 def test_no_budget_on_a_hadoop_file_system(people, tmp_path):
     ledger = wh.open_ledger(tmp_path / "l.db", cap="99/km")
-    kernel = planned(PLAN)
+    job = Job(people, planned(PLAN), "who", ledger)
     with pytest.raises(BudgetExceeded, match="4 of 4"):
-        hadoop.to_address(people, f"file://{tmp_path}/out", kernel, ledger, "who")
+        hadoop.release_to_address(job, f"file://{tmp_path}/out")
     assert not [name for name in names(tmp_path) if "out" in name]
     assert ledger.statement("0").entries == ()
 
@@ -154,7 +155,7 @@ def test_given_up_beside_a_live_driver(
     given_up = []
     before(monkeypatch, *moment, lambda: given_up.append(hadoop.abandon(session, address, ledger)))
     with pytest.raises(InvalidInput, match="given up, so nothing is released"):
-        hadoop.to_address(*job)
+        hadoop.release_to_address(*job)
     assert given_up == [True]
     assert outputs(tmp_path) == []
     assert set(states(ledger)) == {"refunded"}
@@ -182,11 +183,11 @@ def test_a_second_driver_while_the_first_lives(job, tmp_path, monkeypatch):
 
     def second():
         with pytest.raises(InvalidInput, match="is running or was interrupted: wait for it") as got:
-            hadoop.to_address(*job)
+            hadoop.release_to_address(*job)
         told.append(str(got.value))
 
     before(monkeypatch, Ledger, "charge", second)
-    hadoop.to_address(*job)
+    hadoop.release_to_address(*job)
     assert len(told) == 1
     assert outputs(tmp_path) == ["out"]
 
@@ -203,7 +204,7 @@ def test_a_rename_whose_answer_is_lost(job, ledger, tmp_path, monkeypatch):
             raise Py4JError("no answer")
 
     monkeypatch.setattr(HadoopPlace, "_rename", lost)
-    assert hadoop.to_address(*job).count() == ROWS
+    assert hadoop.release_to_address(*job).count() == ROWS
     assert states(ledger) == ["released"]
     assert outputs(tmp_path) == ["out"]
 
@@ -213,7 +214,7 @@ def test_giving_up_is_interrupted(job, session, address, ledger, tmp_path, monke
     """No output, so no confirmation: both ways end in the refund, and say so."""
     before(monkeypatch, HadoopPlace, "rename", gone)
     with pytest.raises(LedgerUnavailable):  # the driver dies with its charge pending
-        hadoop.to_address(*job)
+        hadoop.release_to_address(*job)
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "refund", gone)
         with pytest.raises(LedgerUnavailable, match=r"destroyed, nothing was released.*refund"):
@@ -233,7 +234,7 @@ def test_what_has_left_and_was_removed_stays_charged(
 ):
     interrupted(job, monkeypatch, "confirm")
     with pytest.raises(InvalidInput, match=r"was released and charged.*hadoop.finish"):
-        hadoop.to_address(*job)
+        hadoop.release_to_address(*job)
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "confirm", gone)
         with pytest.raises(NotFinished, match="was released and charged"):
@@ -279,7 +280,7 @@ def test_a_budget_that_is_used_up_before_the_job_goes_on(
     ledger = wh.open_ledger(tmp_path / "l.db", cap="0.1/m", window_s=10, clock=lambda: now[0])
     before(monkeypatch, HadoopPlace, "rename", gone)
     with pytest.raises(LedgerUnavailable):
-        hadoop.to_address(people.coalesce(1), address, planned(PLAN), ledger, "who")
+        hadoop.release_to_address(Job(people.coalesce(1), planned(PLAN), "who", ledger), address)
     assert states(ledger) == ["pending"]
     now[0] = 20.0
     ledger.charge([Charge("0", wh.Epsilon.of("0.05/m"))])
@@ -305,7 +306,8 @@ def test_an_output_that_appears_after_the_manifest(
 
 
 def test_a_missing_parent_is_not_made_private(people, tmp_path):
-    hadoop.to_address(people.coalesce(1), f"file://{tmp_path}/new/deep/out", planned(PLAN))
+    job = Job(people.coalesce(1), planned(PLAN))
+    hadoop.release_to_address(job, f"file://{tmp_path}/new/deep/out")
     plain = tmp_path / "plain"
     plain.mkdir()
     for folder in (tmp_path / "new", tmp_path / "new" / "deep"):

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import whereish as wh
+from whereish.engines.attempts import Job
 from whereish.engines.hadoop import write as hadoop
 from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.publish.rows.plan import planned
@@ -78,11 +79,8 @@ def test_retries_repeated_actions_and_cache_eviction(people, tmp_path):
 
 
 def test_a_lazy_release_would_have_had_two_reports(people):
-    """The control: what is avoided does happen without materialising."""
-    kernel = planned(PLAN)
-    lazy = people.select("lon", "lat", "i").mapInArrow(
-        hadoop._attempt(kernel), hadoop._schema(people, kernel)
-    )
+    """The control: what is avoided does happen where reports are not written once."""
+    lazy = hadoop._reports(Job(people, planned(PLAN)))
     assert two_reports(lazy, lazy) > 0.9 * ROWS
 
 
@@ -113,7 +111,7 @@ def test_no_location_on_the_drivers_terminal(session, tmp_path, capfd, monkeypat
     with pytest.raises(InvalidInput, match="withheld") as caught:
         wh.spark.sanitize(cast, tmp_path / "out", **PLAN)
     with pytest.raises(InvalidInput, match="withheld") as also:
-        hadoop.to_address(cast, f"file://{tmp_path}/out", planned(PLAN))
+        hadoop.release_to_address(Job(cast, planned(PLAN)), f"file://{tmp_path}/out")
     told = capfd.readouterr()
     assert "48" not in str(caught.value) + str(also.value) + told.out + told.err
     assert names(tmp_path) == []

@@ -1,11 +1,18 @@
-"""The same kernel where large data already is: ``whereish.spark`` and ``whereish.dask``."""
+"""The same kernel where large data already is: ``whereish.spark`` and ``whereish.dask``.
+
+An engine is a module of this folder with a ``sanitize``, and its name in the list below
+(docs/extending.md).
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-__all__ = ["dask", "spark"]
+__all__ = [
+    "dask",
+    "spark",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,74 +1,98 @@
 """One report per record, whatever a lazy engine runs again: attempts, and a choice.
 
-Spark and Dask re-run tasks: after a failure, speculatively, when a cached block is
-evicted, and on every action on a lazy frame.  If the reports themselves were lazy, each
-run would draw new noise, and two runs together would tell more than was promised.  So
-nothing lazy is handed out; reports are *materialised once*:
+Engines re-run tasks: after a failure, speculatively, when a cached block is evicted, and
+on every action on a lazy frame.  If the reports themselves were lazy, each run would draw
+new noise, and two runs together would tell more than was promised.  So nothing lazy is
+handed out; reports are *written once*:
 
 * every *attempt* at a partition draws fresh noise and writes it to a file of its own, in
-  the job's hidden folder, where no reader looks;
+  the job's hidden folder, where no reader looks (:func:`write_attempt`);
 * the engine returns one attempt's file name per partition, and those files are *moved*
   to another hidden folder, whose name no task ever knew: an attempt that is late, or
-  that nobody waited for, cannot add to it;
+  that nobody waited for, cannot add to it (:func:`release_attempts`);
 * that folder is renamed to the output in one step (charging a ledger before), and the
   frame that is returned reads it, whatever is done with it.
 
 So a record has one report that anybody can see.  The alternative, noise keyed by (job
 secret, record id) with a pseudorandom function, needs a unique id in every row, which
-most data lacks, and repeats the noise where ids repeat; materialising needs none, and
+most data lacks, and repeats the noise where ids repeat; writing once needs none, and
 holds for every mechanism.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from whereish.errors import InvalidInput, NotFinished, NotWritten, WhereishError
+from whereish.errors import InvalidInput, NotWritten, WhereishError
 from whereish.publish.formats.tables import Writing, write_table
 from whereish.publish.ledger.ledger import Ledger
+from whereish.publish.release.counts import Counts, add_counts
+from whereish.publish.release.messages import reason
 from whereish.publish.release.staging import staging
 from whereish.publish.rows.sanitizer import BatchSanitizer
 from whereish.publish.rows.subjects import Tally
 from whereish.randomness import secure
 
-__all__ = ["Part", "drawn", "materialised", "read_back", "wanted_columns", "withheld"]
-
-_OURS = re.compile(r"whereish\.errors\.(\w+): (.+)")
+__all__ = ["Attempt", "Job", "Part", "release_attempts", "write_attempt"]
 
 
 @dataclass(frozen=True)
 class Part:
-    """One attempt at a partition: the file it wrote, and who is in it."""
+    """One attempt at a partition: the file it wrote, its rows, and who is in it."""
 
     name: str
     rows: int
-    counts: dict[tuple[str, float], int] = field(default_factory=dict)
+    counts: Counts = field(default_factory=dict)
 
 
-def wanted_columns(kernel: BatchSanitizer, subject: str | None, ledger: Ledger | None) -> list[str]:
-    """What to ask of a frame."""
-    if (ledger is None) != (subject is None):
-        raise InvalidInput(
-            "ledger and subject belong together: the column of whom to charge, and where"
-        )
-    return list(dict.fromkeys((*kernel.columns, *(() if subject is None else (subject,)))))
+Attempt = Callable[[Iterable[pa.RecordBatch], int], Part | None]
+"""A partition's batches and its number to the file of its reports; None without rows.
+
+It can be pickled, and run on any worker, any number of times.
+"""
 
 
-def drawn(
+@dataclass(frozen=True)
+class Job:
+    """What is released of a frame, and who is charged for it."""
+
+    frame: Any
+    kernel: BatchSanitizer
+    subject: str | None = None
+    ledger: Ledger | None = None
+
+    def __post_init__(self) -> None:
+        if (self.ledger is None) != (self.subject is None):
+            raise InvalidInput(
+                "ledger and subject belong together: the column of whom to charge, and where"
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """What is read of the frame, each column once."""
+        subject = () if self.subject is None else (self.subject,)
+        return list(dict.fromkeys((*self.kernel.columns, *subject)))
+
+    def attempt(self, folder: Path) -> Attempt:
+        """The function that workers run, into a folder that they share."""
+        return partial(write_attempt, kernel=self.kernel, subject=self.subject, folder=str(folder))
+
+
+def write_attempt(
     batches: Iterable[pa.RecordBatch],
+    partition: int,
+    *,
     kernel: BatchSanitizer,
     subject: str | None,
     folder: str,
-    partition: int,
 ) -> Part | None:
     """One attempt: fresh noise into a file that no other attempt writes; None without rows."""
     filled = (batch for batch in batches if batch.num_rows)
@@ -100,16 +124,18 @@ def drawn(
         if isinstance(error, WhereishError):
             raise
         raise NotWritten(
-            f"a worker cannot write reports ({error.strerror or type(error).__name__}); nothing was"
-            " released"
+            f"a worker cannot write reports ({reason(error)}); nothing was released"
         ) from None
     return Part(name, rows, {} if tally is None else tally.counts)
 
 
-def materialised(
-    output: Path, ledger: Ledger | None, attempt_all: Callable[[str], Iterable[Part | None]]
+def release_attempts(
+    job: Job, output: Path, run: Callable[[Attempt], Iterable[Part | None]]
 ) -> None:
-    """Run the attempts in a hidden folder, choose, charge, and give the output its name."""
+    """Run the attempts in a hidden folder, choose, charge, and give the output its name.
+
+    `run` applies the attempt to every partition and returns one part of each.
+    """
     try:
         with staging(output) as place:
             if place.unfinished() is not None:
@@ -122,59 +148,18 @@ def materialised(
             place.empty()
             attempts = place.folder / f"attempts-{uuid.uuid4().hex}"
             attempts.mkdir()
-            parts = [part for part in attempt_all(str(attempts)) if part is not None]
+            parts = [part for part in run(job.attempt(attempts)) if part is not None]
             if not parts:
                 raise InvalidInput("the frame has no rows, so nothing is released")
             place.staged.mkdir()
-            counts: dict[tuple[str, float], int] = {}
+            counts: Counts = {}
             for part in parts:
                 (attempts / part.name).replace(place.staged / part.name)
-                for key, times in part.counts.items():
-                    counts[key] = counts.get(key, 0) + times
-            place.commit(uuid.uuid4().hex, sum(part.rows for part in parts), counts, ledger)
+                add_counts(counts, part.counts)
+            place.commit(uuid.uuid4().hex, sum(part.rows for part in parts), counts, job.ledger)
     except OSError as error:
         if isinstance(error, NotWritten):
             raise
         raise NotWritten(
-            f"the output {output.name} cannot be written ({error.strerror}); nothing was released"
+            f"the output {output.name} cannot be written ({reason(error)}); nothing was released"
         ) from None
-
-
-@contextlib.contextmanager
-def withheld(engine: str) -> Iterator[None]:
-    """Around an engine's work on true locations: only our own sentences come out of it.
-
-    Any other message, of a task, a parser or a cast, may quote a location.
-    """
-    try:
-        yield
-    except WhereishError:
-        raise
-    except Exception as error:
-        raise _told(engine, error) from None
-
-
-def _told(engine: str, error: Exception) -> WhereishError:
-    """Our own sentence from a task that failed elsewhere, if there is one in the message."""
-    from whereish import errors
-
-    found = _OURS.search(str(error))
-    kind = getattr(errors, found[1], None) if found else None
-    if found and isinstance(kind, type) and issubclass(kind, WhereishError):
-        return (NotWritten if kind is NotWritten else InvalidInput)(found[2].strip())
-    return InvalidInput(
-        f"the {engine} job failed ({type(error).__name__}), so nothing is released; its message is"
-        " withheld, since it may quote a location: compute the frame by itself to see it"
-    )
-
-
-def read_back(output: str, read: Callable[[str], Any]) -> Any:
-    """The frame that reads a released output; its failure does not undo the release."""
-    try:
-        return read(output)
-    except Exception as error:
-        name = output.rstrip("/").rpartition("/")[2]
-        raise NotFinished(
-            f"the output {name} was released, and charged if a ledger was given, but reading it"
-            f" back failed ({type(error).__name__}): read it from its folder"
-        ) from error

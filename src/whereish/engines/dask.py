@@ -1,69 +1,53 @@
-"""Sanitising Dask data frames: drawn once (:mod:`whereish.engines.attempts`), then read."""
+"""Sanitising Dask data frames: written once (:mod:`whereish.engines.attempts`), then read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import pyarrow as pa
 
-from whereish.engines.attempts import (
-    Part,
-    drawn,
-    materialised,
-    read_back,
-    wanted_columns,
-    withheld,
-)
+from whereish.engines.attempts import Attempt, Part
+from whereish.engines.engine import EngineSanitizer
 from whereish.errors import InvalidInput, MissingExtra
-from whereish.publish.formats.tables import BATCH_ROWS, check_columns
-from whereish.publish.ledger.ledger import Ledger
-from whereish.publish.rows.plan import Plan, planned
-from whereish.publish.rows.sanitizer import BatchSanitizer
+from whereish.publish.formats.tables import BATCH_ROWS
 
 __all__ = ["sanitize"]
 
 
-def sanitize(
-    frame: Any,
-    output: str | Path,
-    *,
-    ledger: Ledger | None = None,
-    subject: str | None = None,
-    **plan: Unpack[Plan],
-) -> Any:
-    """Blur the locations of a Dask data frame into a new folder of Parquet files.
+class DaskEngine:
+    """One delayed attempt per partition."""
 
-    As :func:`whereish.spark.sanitize`, whose words it takes: the frame is computed once, now;
-    `output` is a folder that does not exist yet, on a disk that all workers share; and the
-    Dask data frame that is returned reads it.
-    """
-    try:
+    name = "Dask"
+
+    def columns(self, frame: Any) -> Sequence[str]:
+        try:
+            import dask.dataframe  # noqa: F401
+        except ImportError:
+            raise MissingExtra("dask", "dask") from None
+        return list(frame.columns)
+
+    def run(self, frame: Any, columns: Sequence[str], attempt: Attempt) -> Sequence[Part | None]:
         import dask
-        import dask.dataframe as dd
-    except ImportError:
-        raise MissingExtra("dask", "dask") from None
-    output, kernel = Path(output).absolute(), planned(plan)
-    wanted = wanted_columns(kernel, subject, ledger)
-    check_columns("frame", [str(name) for name in frame.columns], wanted)
 
-    def attempt_all(folder: str) -> Any:
-        with withheld("Dask"):
-            attempts = [
-                dask.delayed(_attempt, pure=False)(part, kernel, subject, folder, index)
-                for index, part in enumerate(frame[wanted].to_delayed())
-            ]
-            return dask.compute(*attempts)
+        task = dask.delayed(_attempt_partition, pure=False)
+        parts = enumerate(frame[list(columns)].to_delayed())
+        computed: tuple[Part | None, ...] = dask.compute(*(task(p, i, attempt) for i, p in parts))
+        return computed
 
-    materialised(output, ledger, attempt_all)
-    return read_back(str(output), dd.read_parquet)
+    def read(self, folder: Path, like: Any) -> Any:
+        import dask.dataframe
+
+        return dask.dataframe.read_parquet(str(folder))
 
 
-def _attempt(
-    frame: Any, kernel: BatchSanitizer, subject: str | None, folder: str, partition: int
-) -> Part | None:
+def _attempt_partition(frame: Any, index: int, attempt: Attempt) -> Part | None:
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError):
         raise InvalidInput("the frame has a column whose values are of mixed types") from None
-    return drawn(table.to_batches(BATCH_ROWS), kernel, subject, folder, partition)
+    return attempt(table.to_batches(BATCH_ROWS), index)
+
+
+sanitize = EngineSanitizer(DaskEngine()).sanitize

@@ -1,4 +1,4 @@
-"""Sanitising Spark data frames: drawn once (:mod:`whereish.engines.attempts`), then read.
+"""Sanitising Spark data frames: written once (:mod:`whereish.engines.attempts`), then read.
 
 Rows reach the kernel as Arrow batches (`mapInArrow`), and the task writes its reports
 itself; what it yields to Spark is the name of its file and who is in it.  So reports do
@@ -8,138 +8,75 @@ draws them.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import pyarrow as pa
 
-from whereish.engines.attempts import (
-    Part,
-    drawn,
-    materialised,
-    read_back,
-    wanted_columns,
-    withheld,
-)
-from whereish.errors import InvalidInput, MissingExtra
-from whereish.publish.formats.tables import check_columns
-from whereish.publish.ledger.ledger import Ledger
-from whereish.publish.rows.plan import Plan, planned
-from whereish.publish.rows.sanitizer import BatchSanitizer
+from whereish.engines.attempts import Attempt, Job, Part
+from whereish.engines.engine import EngineSanitizer
+from whereish.engines.hadoop.write import release_to_address
+from whereish.engines.spark_session import NAME, hide_spark_errors, refuse_patterns
+from whereish.errors import MissingExtra
+from whereish.publish.release.counts import counts_from_json, counts_to_json
 
 __all__ = ["sanitize"]
 
 _SCHEME = re.compile(r"(\w[\w+.-]*)://")
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _PARTS = pa.schema({"name": pa.string(), "rows": pa.int64(), "counts": pa.string()})
 
 
-def sanitize(
-    frame: Any,
-    output: str | Path,
-    *,
-    ledger: Ledger | None = None,
-    subject: str | None = None,
-    **plan: Unpack[Plan],
-) -> Any:
-    """Blur the locations of a Spark data frame into a new folder of Parquet files.
+class SparkEngine:
+    """One task per partition."""
 
-    Parameters
-    ----------
-    frame
-        A Spark data frame; it is computed once, now.
-    output
-        A folder that does not exist yet, on a file system that driver and executors
-        share; or an address such as "hdfs://..." (:mod:`whereish.engines.hadoop.write`).
-    ledger, subject
-        As in :func:`whereish.sanitize`.
-    **plan
-        See :class:`~whereish.publish.rows.plan.Plan`.
+    name = NAME
 
-    Returns
-    -------
-    A Spark data frame that reads `output`.
-    """
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise MissingExtra("pyspark", "spark") from None
-    kernel = planned(plan)
-    wanted = wanted_columns(kernel, subject, ledger)
-    check_columns("frame", frame.columns, wanted)
-    address = str(output)
-    if _SCHEME.match(address) and not address.startswith("file://"):
-        from whereish.engines.hadoop.write import to_address
+    def columns(self, frame: Any) -> Sequence[str]:
+        try:
+            import pyspark  # noqa: F401
+        except ImportError:
+            raise MissingExtra("pyspark", "spark") from None
+        return list(frame.columns)
 
-        return to_address(frame, address, kernel, ledger, subject)
-    path = Path(address.removeprefix("file://")).absolute()
-    refuse_patterns(str(path))
-
-    def attempt_all(folder: str) -> list[Part]:
-        attempts = frame.select(*wanted).mapInArrow(
-            _attempt(kernel, subject, folder), "name string, rows bigint, counts string"
+    def run(self, frame: Any, columns: Sequence[str], attempt: Attempt) -> Sequence[Part]:
+        parts = frame.select(*columns).mapInArrow(
+            _attempt_partition(attempt), "name string, rows bigint, counts string"
         )
-        with running():
-            rows = attempts.collect()
-        return [Part(row.name, row.rows, _counts(row.counts)) for row in rows]
+        with hide_spark_errors():
+            rows = parts.collect()
+        return [Part(row.name, row.rows, counts_from_json(json.loads(row.counts))) for row in rows]
 
-    materialised(path, ledger, attempt_all)
-    return read_back(f"file://{path}", frame.sparkSession.read.parquet)
+    def read(self, folder: Path, like: Any) -> Any:
+        return like.sparkSession.read.parquet(f"file://{folder}")
 
 
-def _attempt(kernel: BatchSanitizer, subject: str | None, folder: str) -> Any:
-    def attempt(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+class SparkSanitizer(EngineSanitizer):
+    """Releases to local folders, and to Hadoop file systems, which only Spark can write."""
+
+    def release(self, job: Job, output: str) -> Any:
+        if _SCHEME.match(output) and not output.startswith("file://"):
+            return release_to_address(job, output)
+        folder = str(Path(output.removeprefix("file://")).absolute())
+        refuse_patterns(folder)
+        return super().release(job, folder)
+
+
+def _attempt_partition(attempt: Attempt) -> Any:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        partition = 0 if context is None else context.partitionId()
-        part = drawn(batches, kernel, subject, folder, partition)
+        part = attempt(batches, 0 if context is None else context.partitionId())
         if part is not None:
-            counts = json.dumps([[*key, times] for key, times in part.counts.items()])
+            counts = json.dumps(counts_to_json(part.counts))
             yield pa.RecordBatch.from_pylist(
                 [{"name": part.name, "rows": part.rows, "counts": counts}], schema=_PARTS
             )
 
-    return attempt
+    return task
 
 
-def _counts(text: str) -> dict[tuple[str, float], int]:
-    return {(who, level): times for who, level, times in json.loads(text)}
-
-
-@contextlib.contextmanager
-def running() -> Iterator[None]:
-    """Around actions on true locations: neither Spark's errors nor its Python loggers tell them.
-
-    PySpark writes the message of a failed query to the driver's terminal, whatever Spark's
-    log level is.
-    """
-    from pyspark.logger import PySparkLogger
-
-    def silent(_: logging.LogRecord) -> bool:
-        return False
-
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.addFilter(silent)
-    try:
-        with withheld("Spark"):
-            yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(silent)
-
-
-def refuse_patterns(address: str) -> None:
-    """Spark reads these characters as a pattern, so it could not read the output back."""
-    found = [character for character in "*?[]{}\\" if character in address]
-    if found:
-        raise InvalidInput(
-            f"the output of a Spark job must have no {' or '.join(found)} in its address, which"
-            " Spark would read as a pattern: choose another name"
-        )
+sanitize = SparkSanitizer(SparkEngine()).sanitize

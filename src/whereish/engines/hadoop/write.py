@@ -24,7 +24,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from whereish.engines.attempts import read_back
+from whereish.engines.attempts import Job
+from whereish.engines.engine import read_released
 from whereish.engines.hadoop.files import HadoopPlace
 from whereish.engines.hadoop.release import (
     abandon,
@@ -34,42 +35,36 @@ from whereish.engines.hadoop.release import (
     release_staged,
     write_manifest,
 )
-from whereish.engines.spark import refuse_patterns, running
+from whereish.engines.spark_session import hide_spark_errors, refuse_patterns
 from whereish.errors import InvalidInput, NotFinished, NotWritten
-from whereish.publish.ledger.ledger import Ledger
 from whereish.publish.release.counts import Counts
 from whereish.publish.rows.locations import LonLat
 from whereish.publish.rows.sanitizer import BatchSanitizer
 from whereish.publish.rows.subjects import Tally
 from whereish.randomness import secure
 
-__all__ = ["abandon", "finish", "to_address"]
+__all__ = ["abandon", "finish", "release_to_address"]
 
 _PART = re.compile(r"part-(\d+)-")
 _WHO, _LEVEL = "_whereish_subject", "_whereish_level"
 
 
-def to_address(
-    frame: Any,
-    address: str,
-    kernel: BatchSanitizer,
-    ledger: Ledger | None = None,
-    subject: str | None = None,
-) -> Any:
-    """Sanitise `frame` into a new folder at `address`; a frame that reads it."""
+def release_to_address(job: Job, address: str) -> Any:
+    """Run the job once into a new folder at `address`; a frame that reads it."""
     refuse_patterns(address)
-    place = HadoopPlace(frame.sparkSession, address)
+    session, ledger = job.frame.sparkSession, job.ledger
+    place = HadoopPlace(session, address)
     refuse_unfinished(place)
     place.refuse_foreign()
     release = uuid.uuid4().hex
     hidden, staged = place.make_hidden(release), place.staged(release)
     counts: Counts = {}
     try:
-        with running():
-            _write(_drawn(frame, kernel, subject), f"{hidden}/drawn")
-            _check_once(frame.sparkSession, f"{hidden}/drawn", place.names(f"{hidden}/drawn"))
+        with hide_spark_errors():
+            _write(_reports(job), f"{hidden}/drawn")
+            _check_once(session, f"{hidden}/drawn", place.names(f"{hidden}/drawn"))
             if ledger is not None:
-                counts = _staged(frame.sparkSession, hidden, staged, len(kernel.locations))
+                counts = _stage(session, hidden, staged, len(job.kernel.locations))
         if ledger is None:
             staged = f"{hidden}/drawn"
         place.sign(staged, release)
@@ -80,17 +75,18 @@ def to_address(
     except NotFinished:
         raise
     except BaseException:
-        with contextlib.suppress(NotWritten):  # the first failure is the one to tell
+        with contextlib.suppress(NotWritten):  # the first failure is the one to report
             place.delete(hidden)
         raise
     if ledger is None:
         confirm_and_clear(place, None, release)
     else:
         release_staged(place, release, counts, ledger)
-    return read_back(address, frame.sparkSession.read.parquet)
+    with read_released(place.name, job):
+        return session.read.parquet(address)
 
 
-def _staged(session: Any, hidden: str, staged: str, locations: int) -> Counts:
+def _stage(session: Any, hidden: str, staged: str, locations: int) -> Counts:
     """Write the drawn reports without their subjects; how often each subject is in them."""
     drawn = session.read.parquet(f"{hidden}/drawn")
     _write(drawn.drop(_WHO, _LEVEL), staged)
@@ -98,11 +94,10 @@ def _staged(session: Any, hidden: str, staged: str, locations: int) -> Counts:
     return {(who, level): times * locations for who, level, times in groups}
 
 
-def _drawn(frame: Any, kernel: BatchSanitizer, subject: str | None) -> Any:
-    extra = () if subject is None else (subject,)
-    columns = dict.fromkeys((*kernel.columns, *extra))
-    schema = _schema(frame, kernel, charged=subject is not None)
-    return frame.select(*columns).mapInArrow(_attempt(kernel, subject), schema)
+def _reports(job: Job) -> Any:
+    """A lazy frame of reports: each time it is computed it draws anew."""
+    schema = _schema(job.frame, job.kernel, charged=job.subject is not None)
+    return job.frame.select(*job.columns).mapInArrow(_attempt(job.kernel, job.subject), schema)
 
 
 def _write(frame: Any, address: str) -> None:
@@ -134,11 +129,11 @@ def _attempt(kernel: BatchSanitizer, subject: str | None = None) -> Any:
 def _schema(frame: Any, kernel: BatchSanitizer, *, charged: bool = False) -> Any:
     from pyspark.sql import types
 
-    said = {"whereish": json.dumps(kernel.statement(reproducible=False))}
+    stated = {"whereish": json.dumps(kernel.statement(reproducible=False))}
     fields = []
     for at in kernel.outputs:
         kind = types.DoubleType() if isinstance(at, LonLat) else types.BinaryType()
-        fields += [types.StructField(name, kind, True, said) for name in at.columns]
+        fields += [types.StructField(name, kind, True, stated) for name in at.columns]
     fields += [types.StructField(name, frame.schema[name].dataType) for name in kernel.keep]
     for name in kernel.coarsen:
         given = frame.schema[name].dataType
