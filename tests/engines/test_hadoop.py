@@ -320,3 +320,9 @@ def test_file_systems_without_an_atomic_rename(people, session, ledger, scheme):
         wh.spark.sanitize(people, f"{scheme}://bucket/out", **PLAN)
     with pytest.raises(InvalidInput, match="rename a folder at once"):
         hadoop.abandon(session, f"{scheme}://bucket/out", ledger)
+
+
+def test_the_documented_way_to_finish():
+    from whereish.engines import hadoop as room
+
+    assert (room.finish, room.abandon) == (hadoop.finish, hadoop.abandon)

@@ -36,8 +36,8 @@ __all__ = [
     "write_manifest",
 ]
 
-_FINISH = "whereish.engines.hadoop.write.finish(session, output, ledger)"
-_ABANDON = "whereish.engines.hadoop.write.abandon(session, output, ledger)"
+_FINISH = "whereish.engines.hadoop.finish(session, output, ledger)"
+_ABANDON = "whereish.engines.hadoop.abandon(session, output, ledger)"
 _GO_ON = f"{_FINISH} finishes it, or abandon(session, output, ledger) gives it up"
 
 
