@@ -15,11 +15,19 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r'^```python title="(?P<path>[^"]+)"\n(?P<code>.*?)^```$', re.M | re.S)
 
 
+def section(heading: str) -> str:
+    text = (ROOT / "docs/extending.md").read_text()
+    return re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
+
+
 def blocks(heading: str) -> list[tuple[str, str]]:
     """The titled code blocks of one section: which file, and what stands in it."""
-    text = (ROOT / "docs/extending.md").read_text()
-    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
-    return [(m["path"], m["code"]) for m in BLOCK.finditer(section[1])]
+    return [(m["path"], m["code"]) for m in BLOCK.finditer(section(heading))]
+
+
+def use(heading: str) -> str:
+    """The untitled code of one section: how the extension is used."""
+    return "".join(re.findall(r"^```python\n(.*?)^```$", section(heading), re.M | re.S))
 
 
 @pytest.fixture
@@ -74,3 +82,38 @@ def test_a_mechanism_is_a_module_and_a_line(copy):
     )
     assert done.returncode == 0, done.stdout[-3000:]
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 15
+
+
+ENGINE_CHECKS = """
+from pathlib import Path
+
+from whereish.errors import InvalidInput
+
+# What is written is noise, and nothing but what was named.
+near = [(a, b) for t, u in zip(people, released) for a, b in zip(t["lon"], u["lon"])]
+assert all(true.as_py() != report.as_py() for true, report in near)
+assert released[0].column_names == ["lon", "lat"]
+
+# What a task quotes is hidden, and nothing is released.
+text = pa.array(["48.8512x"])
+class Failing:
+    column_names = people[0].column_names
+    def select(self, columns):
+        return text.cast("double")
+try:
+    threads.sanitize([people[0], Failing()], "hidden", lon="lon", lat="lat", epsilon="1/km")
+except InvalidInput as error:
+    assert "the thread job failed" in str(error) and "48" not in str(error), error
+else:
+    raise AssertionError("a failed cast was released")
+assert [p.name for p in Path().iterdir() if "hidden" in p.name] == []
+"""
+
+
+def test_an_engine_is_a_module_and_a_line(copy):
+    touched = extend(copy, "An engine", '    "spark",\n')
+    assert len(touched) == 2
+    done = run(copy, "-W", "error", "-c", use("An engine") + ENGINE_CHECKS)
+    assert done.returncode == 0, done.stderr
+    done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/engines/test_engine.py")
+    assert done.returncode == 0, done.stdout[-3000:]
