@@ -33,7 +33,7 @@ from whereish.publish.release.staging import Staging, abandon, finish, staging
 from whereish.publish.rows.public_places import H3Cells, Roads, ToSites
 from whereish.publish.rows.subjects import Tally
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def fault(*arguments: str):
