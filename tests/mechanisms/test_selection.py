@@ -114,3 +114,21 @@ def test_bad_rows_are_refused():
         with pytest.raises(InvalidInput):
             selection.draw(rows)
     assert len(selection.draw([])) == 0
+
+
+def test_coins_beside_the_border_are_what_their_bits_say():
+    """Doubles cannot tell the words around e^-gamma; without their error bound some are wrong."""
+    from flint import arb, ctx
+
+    selection = ExponentialSelection(np.array([[0, 1]]), Fraction(1, 3))
+    with ctx.workprec(300):
+        border = int(((-arb(1) / 3).exp() * arb(2) ** 64).floor().unique_fmpz())
+    words = [border + step for step in range(-4000, 4001, 3) if step]
+    heads = selection._coins(np.full(len(words), 1), Words(*words))
+    assert heads.tolist() == [word < border for word in words]
+
+
+def test_a_uniform_that_begins_with_64_zeros_may_be_as_small_as_it_takes():
+    selection = ExponentialSelection(np.array([[0, 60]]), Fraction(1))
+    assert selection._coins(np.array([60]), Words(0, 0)).tolist() == [True]  # U < 2^-128 < e^-60
+    assert selection._coins(np.array([60]), Words(0, 2**63)).tolist() == [False]

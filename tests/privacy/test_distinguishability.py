@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -196,3 +197,15 @@ def test_dilating_short_pieces_far_out_never_fails():
         factor = random.uniform(1.0, 2.0)
         d = random.uniform(0, 8000, 20)
         assert (whole.dilated(factor)(d * factor) <= whole(d) * (1 + 1e-12)).all()
+
+
+def test_dilation_promises_no_more_to_the_last_bit():
+    """Pieces start no earlier and rise no faster than those of l(d / factor)."""
+    for factor in np.random.default_rng(5).uniform(1.0, 2.0, 200).tolist():
+        exact = Fraction(factor)
+        wide = STAIRS.dilated(factor)
+        for new, old in zip(wide.starts, STAIRS.starts, strict=True):
+            assert Fraction(new) >= Fraction(old) * exact
+        slope = Distinguishability.linear("1/km").dilated(factor).slopes[0]
+        assert Fraction(slope) * exact <= Fraction(1e-3)
+        assert slope > 1e-3 / factor * (1 - 1e-14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, NotPrivate
 from whereish.solvers.geodesics import GraphMetric
 from whereish.solvers.lanes import LIMIT
 from whereish.solvers.marching import fast_marching
@@ -126,3 +127,30 @@ def test_fast_marching_is_no_metric():
 def test_maps_too_large_are_refused():
     with pytest.raises(InvalidInput, match="at most"):
         GraphMetric.from_prices(np.ones((600, 600, 8)))
+
+
+def test_quanta_never_exceed_their_price_to_the_last_bit():
+    """Prices just below whole numbers of quanta, where a quotient in doubles rounds up."""
+    quantum = 22.0 / LIMIT
+    prices = np.nextafter(np.arange(1, 64 * 1023 + 1) * quantum, 0.0).reshape(8, -1, 8)
+    metric = GraphMetric.from_prices(prices)
+    unit = Fraction(metric.quantum)
+    for count, price in zip(metric.weights.ravel()[::7].tolist(), prices.ravel()[::7], strict=True):
+        assert count * unit <= Fraction(price)
+        assert (count + 2) * unit > Fraction(price)
+
+
+def test_a_search_up_a_single_column_settles():
+    """The first sweep goes the other way and changes nothing, which proves nothing."""
+    metric = GraphMetric.from_prices(edge_integrals(random_map(4, (70, 1)), (0.1, 0.1)))
+    last = metric.distances(np.array([69]))
+    assert np.array_equal(last[0], by_dijkstra(metric)[69])
+
+
+def test_sums_that_reach_the_limit_stop_there():
+    """Sixteen cells of 2^60 each would be 2^64, which wraps around to nothing."""
+    metric = GraphMetric.from_prices(edge_integrals(np.full((4, 4), 1e-3), (1.0, 1.0)))
+    decay = np.full(LIMIT + 1, 2**40, np.uint64)
+    weights = np.full(16, 2**20, np.uint64)
+    with pytest.raises(NotPrivate, match="less than"):
+        metric.exact_sums(weights, decay)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from whereish.solvers.integer_law import decay_table
 from whereish.solvers.places_law import gradient_factors, law_on_places, prices_on_places
 from whereish.solvers.quality import squared_errors
 from whereish.solvers.rounding_norm import axis_levels
-from whereish.solvers.stencil import STENCILS
+from whereish.solvers.stencil import STENCILS, edge_integrals
 
 GRID = np.linspace(0.0, 1.0, 33)
 
@@ -218,3 +219,37 @@ def test_reports_on_a_small_map_depend_on_the_secret(price):
     a, b = (mechanism.distribution(place).ravel() for place in ([50.0, 50.0], [550.0, 550.0]))
     told = np.abs(np.log(a[a > 0] / b[a > 0])).max()  # over reports with a weight
     assert told > 0.5 * price * 5 * math.sqrt(2)
+
+
+def test_the_bound_of_a_square_is_one_to_the_last_bit():
+    """Constant slopes s and levels e need exactly s / e."""
+    rng = np.random.default_rng(8)
+    for slope, level in rng.uniform(0.1, 3.0, (300, 2)):
+        proven = float(square_factors(np.full((2, 2), slope), np.full((2, 2), level), (1.0, 1.0)))
+        assert Fraction(proven) * Fraction(level) >= Fraction(slope)
+        assert proven < slope / level * (1 + 1e-9)
+
+
+def test_the_slopes_at_corners_are_bounds():
+    """Single precision finds them; against masses and sums in doubles, for every report."""
+    rows, cols, (height, width) = 6, 5, (1.5, 1.0)
+    eps = np.random.default_rng(9).uniform(0.1, 0.6, (rows, cols))
+    metric = GraphMetric.from_prices(edge_integrals(eps, (height, width)))
+    k = np.full(rows * cols, 3, np.uint64)
+    table = decay_table(metric.quantum)
+    sums, _ = metric.exact_sums(k, table)
+    slopes = largest_gradients(metric, k, sums, (height, width))
+    masses = table[metric.distances(np.arange(rows * cols))].astype(float)
+    masses, Z = masses.reshape(rows, cols, -1), sums.reshape(rows, cols).astype(float)
+
+    def change(c: tuple[int, int], a: tuple[int, int]) -> np.ndarray:
+        """|P_a/P_c - 1|, and at least |Z_c/Z_a - 1|, for every report."""
+        ratio = Z[c] / Z[a]
+        return np.maximum(np.abs(masses[a] / masses[c] * ratio - 1), abs(ratio - 1))
+
+    for i, j, up, right in itertools.product(range(rows - 1), range(cols - 1), (0, 1), (0, 1)):
+        c = i + up, j + right
+        across = change(c, (i + up, j + 1 - right)) / width
+        down = change(c, (i + 1 - up, j + right)) / height
+        truth = float(np.hypot(across, down).max())
+        assert truth <= slopes[i, j, up, right] < truth * (1 + 1e-5) + 1e-5

@@ -1,0 +1,1 @@
+"""Long checks that are run by hand: `python -m stress.mutants`."""

@@ -1,0 +1,15 @@
+"""All mutants, by the layer that they change."""
+
+from __future__ import annotations
+
+from stress.mutant import Mutant
+from stress.mutant_tables import certificates, laws, metrics, samplers
+
+__all__ = ["MUTANTS"]
+
+MUTANTS: tuple[Mutant, ...] = (
+    *certificates.MUTANTS,
+    *laws.MUTANTS,
+    *samplers.MUTANTS,
+    *metrics.MUTANTS,
+)
