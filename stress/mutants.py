@@ -1,4 +1,4 @@
-"""Faults put into the numerics on purpose: do the nearest tests see them?
+"""Faults put into the numerics on purpose, and whether the nearest tests see them.
 
     python -m stress.mutants [--only PATTERN] [--list]
 

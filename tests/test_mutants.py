@@ -60,17 +60,15 @@ def test_a_stale_mutant_is_named(tree):
             lost.check_tests(tree)
 
 
-def test_a_mutant_is_killed_or_survives_and_the_tree_stays(tree, monkeypatch, capsys):
+def test_mutants_are_killed_or_survive_and_the_tree_stays(tree, monkeypatch, capsys):
     monkeypatch.setattr(mutants, "ROOT", tree)
     before = (tree / "src/whereish/__init__.py").read_text()
-    for chosen, code, line in [
-        ([fault("x - 1")], 0, "1 of 1 mutants killed (100.0%)"),
-        ([fault("x + 3", test="test_blind")], 1, "survived: m: NO REASON KNOWN"),
-    ]:
-        monkeypatch.setattr(mutants, "MUTANTS", chosen)
-        assert mutants.main([]) == code
-        assert line in capsys.readouterr().out
-    monkeypatch.setattr(mutants, "MUTANTS", [fault("x + 1 / 0 if x else x", test="test_next[x]")])
+    monkeypatch.setattr(mutants, "MUTANTS", [fault("x - 1"), fault("x + 3", test="test_blind")])
+    assert mutants.main([]) == 1
+    told = capsys.readouterr().out
+    assert "1 of 2 mutants killed (50.0%)" in told
+    assert "survived: m: NO REASON KNOWN" in told
+    monkeypatch.setattr(mutants, "MUTANTS", [fault("x - 1", test="test_next[no such case]")])
     assert mutants.main([]) == 2  # such a test is not run: nothing is judged
     assert "all tests must pass" in capsys.readouterr().err
     assert (tree / "src/whereish/__init__.py").read_text() == before
