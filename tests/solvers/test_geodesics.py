@@ -93,11 +93,13 @@ def test_a_fixed_number_of_sweeps_gives_the_same_distances():
 def test_edges_integrate_the_bilinear_map_exactly():
     rows, cols, h = 9, 12, 0.7
     y, x = np.mgrid[:rows, :cols] * h
-    prices = edge_integrals(2.0 + 0.3 * x + 0.5 * y, (h, h), neighbours=32)
+    levels = 2.0 + 0.3 * x + 0.5 * y + 0.4 * x * y  # along a slanted edge of degree two
+    prices = edge_integrals(levels, (h, h), neighbours=32)
     for k, step in enumerate(STENCILS[32]):
         tail, head = edge_slices((rows, cols), step)
         middle_x, middle_y = (x[tail] + x[head]) / 2, (y[tail] + y[head]) / 2
-        wanted = (2.0 + 0.3 * middle_x + 0.5 * middle_y) * math.hypot(*step) * h
+        middle = 2.0 + 0.3 * middle_x + 0.5 * middle_y + 0.4 * middle_x * middle_y
+        wanted = (levels[tail] + 4 * middle + levels[head]) / 6 * math.hypot(*step) * h
         np.testing.assert_allclose(prices[*tail, k], wanted, rtol=1e-13)
 
 

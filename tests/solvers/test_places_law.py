@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from whereish.errors import InvalidInput
 from whereish.mechanisms.eikonal import EikonalMechanism
 from whereish.privacy.privacy_map import PrivacyMap
-from whereish.solvers.bilinear_bound import corner_levels, square_factors
+from whereish.solvers.bilinear_bound import _ratio_boxes, corner_levels, square_factors
 from whereish.solvers.eikonal_law import law_on_cells
 from whereish.solvers.geodesics import GraphMetric
 from whereish.solvers.gradients import largest_gradients
@@ -221,13 +221,23 @@ def test_reports_on_a_small_map_depend_on_the_secret(price):
     assert told > 0.5 * price * 5 * math.sqrt(2)
 
 
-def test_the_bound_of_a_square_is_one_to_the_last_bit():
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 2)])
+def test_the_bound_of_a_square_is_one_to_the_last_bit(shape):
     """Constant slopes s and levels e need exactly s / e."""
     rng = np.random.default_rng(8)
-    for slope, level in rng.uniform(0.1, 3.0, (300, 2)):
-        proven = float(square_factors(np.full((2, 2), slope), np.full((2, 2), level), (1.0, 1.0)))
+    for slope, level in rng.uniform(0.1, 3.0, (100, 2)):
+        proven = float(square_factors(np.full(shape, slope), np.full(shape, level), (1.0, 1.0)))
         assert Fraction(proven) * Fraction(level) >= Fraction(slope)
         assert proven < slope / level * (1 + 1e-9)
+
+
+@settings(deadline=None)
+@given(P=corners, height=st.floats(0.2, 2.0))
+def test_the_box_of_ratios_holds_the_law_that_has_these_slopes(P, height):
+    boxes = np.stack(_ratio_boxes(corner_slopes(P, (height, 1.0)), (height, 1.0)))
+    ratios = P / P[0, 0]
+    assert (boxes.min(axis=0) <= ratios * (1 + 1e-12)).all()
+    assert (ratios <= boxes.max(axis=0) * (1 + 1e-12)).all()
 
 
 def test_the_slopes_at_corners_are_bounds():

@@ -113,3 +113,15 @@ def test_rows_of_unequal_sums_widen_the_enclosure():
     found, sure = (largest_ratio(matrix, line(2), row_error=e) for e in (1e-3, 0.0))
     assert found.upper >= sure.upper + 1e-3
     assert found.lower <= sure.lower - 1e-3
+
+
+def test_columns_that_doubles_cannot_tell_apart_are_all_covered():
+    """Two columns of almost the same ratio: doubles may find the smaller one the larger."""
+    rng = np.random.default_rng(13)
+    for _ in range(200):
+        weights = rng.integers(2**60, 2**62, (2, 1)) + rng.integers(0, 2**13, (2, 2))
+        found = largest_ratio(weights, line(2))
+        with ctx.workprec(200):
+            logs = [[arb(int(w)).log() for w in row] for row in weights]
+            for z in range(2):
+                assert abs(logs[0][z] - logs[1][z]) <= arb(found.upper)
