@@ -294,7 +294,7 @@ MUTANTS = (
         _SOLVERS + "repair.py",
         "theta = min(1.0 / float(sums.max()), float(off_diagonal.min(initial=np.inf)))",
         "theta = 1.0 / float(sums.max())",
-        (_TESTS + "test_output_generation.py",),
+        (_TESTS + "test_output_generation.py::test_what_fills_the_rows_up_is_private_too",),
         "the column that fills the rows up is not private itself",
     ),
     Mutant(
@@ -310,7 +310,7 @@ MUTANTS = (
         _SOLVERS + "radial_ratio.py",
         "starts[piece + 1] < d or (starts[piece + 1] == d and rest > 0)",
         "starts[piece + 1] <= d",
-        (_TESTS + "test_radial.py",),
+        (_TESTS + "test_radial.py::test_a_fall_over_exactly_the_reach_of_a_promise_counts",),
         "at a jump the upper value of the promise is taken",
     ),
 )

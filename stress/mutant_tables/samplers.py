@@ -167,6 +167,17 @@ MUTANTS = (
         "doubles decide cells that they cannot know",
     ),
     Mutant(
+        "error of a logarithm sixteen times too small",
+        _MECHANISMS + "rounded.py",
+        "return 2.0**-52 / midpoint if",
+        "return 2.0**-56 / midpoint if",
+        (
+            _TESTS + "test_exact_law.py"
+            "::test_the_error_of_a_logarithm_is_bounded_for_small_uniforms",
+        ),
+        "doubles decide cells that they cannot know, for far reports",
+    ),
+    Mutant(
         "octant of a direction mirrored in balls",
         _MECHANISMS + "rounded.py",
         "return -c if octant & 1 else c, -s if octant & 2 else s",

@@ -207,3 +207,16 @@ def test_the_enclosure_is_one_to_the_last_bit():
         truth = Fraction(x) / (Fraction(a) + Fraction(b) * Fraction(w))
         assert Fraction(found.lower) <= truth <= Fraction(found.upper)
         assert found.upper < float(truth) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("width", [0.7, 1.0, 300.0])
+def test_a_fall_over_exactly_the_reach_of_a_promise_counts(width):
+    """Just below the jump of l the lower value holds, and the whole fall lies within it."""
+    radial = LogLinear(
+        np.array([0.0, width, np.inf]), np.array([0.0, -0.8]), np.array([-0.8, 0.0]), 1e-9
+    )
+    found = largest_radial_ratio(
+        radial, Distinguishability((0.0, width), (0.5, math.inf), (0.0, 0.0)).arrays
+    )
+    assert found.lower == pytest.approx(1.6)
+    assert found.upper == pytest.approx(1.6)
