@@ -21,8 +21,8 @@ MUTANTS = (
     Mutant(
         "far tail of the thresholds cut off",
         _MECHANISMS + "thresholds.py",
-        "unclear |= uniforms == 0",
-        "unclear |= uniforms < 0",
+        "while self.last is None or met < self.last:",
+        "while met < (len(self.table) if self.last is None else self.last):",
         (_TESTS + "test_thresholds.py::test_the_far_tail_goes_on_unless_the_sequence_ends",),
         "reports far away become impossible, so that seeing one tells all",
     ),
