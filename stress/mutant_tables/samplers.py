@@ -11,6 +11,22 @@ _TESTS = "tests/mechanisms/"
 
 MUTANTS = (
     Mutant(
+        "keys without fresh entropy",
+        "src/whereish/randomness.py",
+        "fresh = os.urandom(32) + _CLOCKS",
+        "fresh = bytes(32) + _CLOCKS",
+        ("tests/test_randomness.py::test_two_copies_with_the_same_clock_part_by_fresh_bytes",),
+        "a restored snapshot adds the same noise again",
+    ),
+    Mutant(
+        "keys without the clocks",
+        "src/whereish/randomness.py",
+        " + _CLOCKS.pack(time.time_ns(), time.perf_counter_ns())",
+        "",
+        ("tests/test_randomness.py::test_copies_part_even_where_the_kernel_was_copied_too",),
+        "two copies of a whole machine add the same noise",
+    ),
+    Mutant(
         "uniform on a threshold is decided too early",
         _MECHANISMS + "thresholds.py",
         "while value == threshold:",
