@@ -98,7 +98,7 @@ MUTANTS = (
         _SRC + "privacy/regularity.py",
         " | _exceeds(after, la_after + lb) | _exceeds(after, la + lb_after)",
         "",
-        (_PRIVACY + "test_distinguishability.py",),
+        (_PRIVACY + "test_distinguishability.py::test_irregular_only_just_after_a_jump",),
         "what breaks the triangle inequality just after a jump is called a metric",
     ),
     Mutant(
@@ -106,7 +106,7 @@ MUTANTS = (
         _SRC + "privacy/regularity.py",
         "    if after.any():\n        return Check(False, (float(d[after][0]) + base * 1e-9,))\n",
         "",
-        (_PRIVACY + "test_distinguishability.py",),
+        (_PRIVACY + "test_distinguishability.py::test_no_extension_only_just_after_a_jump",),
         "a promise on a region is said to extend to the plane, and does not",
     ),
     Mutant(

@@ -205,6 +205,8 @@ def test_errors_of_computed_distances_add_up():
     both = 2.0 * Geodesic() + 3.0 * GreatCircle() + Geodesic()
     assert both.absolute_error == pytest.approx(3 * Geodesic().absolute_error)
     assert TupleSum(Geodesic(), 4).absolute_error == pytest.approx(4 * 5e-8)
+    mixed = TupleSum(Geodesic(), 4) + TupleMax(Geodesic(), 4)
+    assert mixed.absolute_error == pytest.approx(8 * 5e-8)
 
 
 def test_a_stretched_metric_is_below_to_the_last_bit():
