@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stress.mutant import Mutant
-from stress.mutant_tables import certificates, laws, metrics, samplers
+from stress.mutant_tables import certificates, globe, laws, metrics, samplers
 
 __all__ = ["MUTANTS"]
 
@@ -11,5 +11,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *certificates.MUTANTS,
     *laws.MUTANTS,
     *samplers.MUTANTS,
+    *globe.MUTANTS,
     *metrics.MUTANTS,
 )

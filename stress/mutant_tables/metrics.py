@@ -21,8 +21,8 @@ MUTANTS = (
     Mutant(
         "distances from coordinates taken as exact",
         _SRC + "privacy/metric.py",
-        "return np.asarray(2.0**-48 + absolute)",
-        "return np.asarray(absolute)",
+        "return np.asarray(metric.relative_error + absolute)",
+        "return np.asarray(0 * metric.relative_error + absolute)",
         (_PRIVACY + "test_privacy.py::test_the_error_of_computed_distances_covers_their_rounding",),
         "a channel is certified for distances that are not the true ones",
     ),
@@ -132,6 +132,14 @@ MUTANTS = (
         "0 * (math.log(max(sums)) - math.log(min(sums)))",
         ("tests/audit/test_audits.py",),
         "rows that sum to 1 up to 1e-9 are audited as if they summed to 1",
+    ),
+    Mutant(
+        "one digest for all remaps of a kind",
+        _SRC + "publish/public_sets.py",
+        "hashlib.sha256(name.encode() + content)",
+        "hashlib.sha256(name.encode() + 0 * content)",
+        ("tests/publish/test_staging.py::test_remaps_have_the_digest_of_their_content",),
+        "an interrupted job resumes with other roads",
     ),
     Mutant(
         "window that still counts its oldest second",

@@ -9,7 +9,7 @@ import numpy as np
 from whereish.mechanisms.globe_laplace import GlobeLaplace
 from whereish.mechanisms.planar_laplace import PlanarLaplace
 from whereish.space import Box, Plane
-from whereish.space.sphere import RADIUS_M
+from whereish.space.sphere import RADIUS_M, WGS84_A, WGS84_B
 from whereish.units import Epsilon
 
 LEVELS = np.random.default_rng(6).uniform(1e-3, 1e-1, 200).tolist()
@@ -28,3 +28,9 @@ def test_globe_noise_multiplies_by_the_radius_and_rounds_down():
         rate = GlobeLaplace(Epsilon(eps))._rate
         assert Fraction(rate) <= Fraction(eps) * Fraction(RADIUS_M)
         assert rate > eps * RADIUS_M * (1 - 1e-15)
+
+
+def test_the_sphere_lies_below_wgs84_to_the_last_bit():
+    """R <= b²/a; as a double, b²/a itself is above."""
+    bound = Fraction(WGS84_B) ** 2 / Fraction(WGS84_A)
+    assert bound * (1 - Fraction(1, 2**51)) < Fraction(RADIUS_M) <= bound
