@@ -27,6 +27,22 @@ MUTANTS = (
         "a channel is certified for distances that are not the true ones",
     ),
     Mutant(
+        "ratio of scaled metrics rounded to nearest",
+        _SRC + "privacy/metric.py",
+        "return rounded_up(Fraction(factor) * Fraction(ratio) / Fraction(divisor))",
+        "return float(Fraction(factor) * Fraction(ratio) / Fraction(divisor))",
+        (_PRIVACY + "test_privacy.py::test_ratios_are_rounded_up",),
+        "what is kept is said to be less than it is, by a last bit",
+    ),
+    Mutant(
+        "ratio of a sum rounded to nearest",
+        _SRC + "privacy/metric.py",
+        "return rounded_up(sum(map(Fraction, ratios), Fraction(0)))",
+        "return float(sum(map(Fraction, ratios), Fraction(0)))",
+        (_PRIVACY + "test_privacy.py::test_ratios_are_rounded_up",),
+        "what is kept is said to be less than it is, by a last bit",
+    ),
+    Mutant(
         "tuples compared without their size",
         _SRC + "privacy/metric.py",
         "return 1.0 if isinstance(other, TupleSum) else float(self.size)",
@@ -140,6 +156,25 @@ MUTANTS = (
         "hashlib.sha256(name.encode() + 0 * content)",
         ("tests/publish/test_staging.py::test_remaps_have_the_digest_of_their_content",),
         "an interrupted job resumes with other roads",
+    ),
+    Mutant(
+        "channel verified for distances taken as exact",
+        _SRC + "mechanisms/channel.py",
+        "found = largest_ratio(self.weights, distances, distance_error=error)",
+        "found = largest_ratio(self.weights, distances, distance_error=0.0)",
+        (
+            "tests/mechanisms/test_channel.py"
+            "::test_verify_allows_for_the_error_of_computed_distances",
+        ),
+        "a channel that breaks its metric within the error of the distances is verified",
+    ),
+    Mutant(
+        "refund dated now",
+        _SRC + "publish/ledger.py",
+        "(release, who, at, eps, -times)",
+        "(release, who, self._clock(), eps, -times)",
+        ("tests/publish/test_ledger.py::test_a_refund_is_dated_with_its_charge[sqlite]",),
+        "the charge leaves the window before its refund does: a cap of 1/km allows 2/km",
     ),
     Mutant(
         "window that still counts its oldest second",

@@ -118,6 +118,22 @@ MUTANTS = (
         "the stretch of a plane is charged in the guarantee, not in the noise",
     ),
     Mutant(
+        "level on a plane not rounded down",
+        _MECHANISMS + "noisy_test.py",
+        "return math.nextafter(epsilon.per_m / space.scale, 0.0)",
+        "return epsilon.per_m / space.scale",
+        (_TESTS + "test_noisy_test.py::test_level_on_a_plane_is_rounded_down",),
+        "epsilon in true metres is exceeded by a last bit",
+    ),
+    Mutant(
+        "padded draw on the border of two cells",
+        "src/whereish/solvers/nearest_first.py",
+        "np.int64(total[lane] <= thresholds[lane])",
+        "np.int64(total[lane] < thresholds[lane])",
+        (_TESTS + "test_eikonal.py::test_padded_draws_take_each_cell_for_exactly_its_mass",),
+        "cells without weight are drawn, and the law is not the one proven",
+    ),
+    Mutant(
         "distance of a private test on the globe",
         _MECHANISMS + "noisy_test.py",
         "(cos_plus * sin_lon) ** 2",
