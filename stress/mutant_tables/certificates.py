@@ -149,7 +149,7 @@ MUTANTS = (
         _SOLVERS + "geodesics.py",
         "(keep * (1.0 - 1e-12) / quantum)",
         "(keep / quantum)",
-        (_TESTS + "test_geodesics.py::test_quanta_never_exceed_their_price_to_the_last_bit",),
+        (_TESTS + "test_margins.py::test_quanta_never_exceed_their_price",),
         "an edge in use may cost more than the edge promised, by a last bit",
     ),
     Mutant(
@@ -205,7 +205,7 @@ MUTANTS = (
         _SOLVERS + "lowering.py",
         "(used + ratios) * (1.0 + _GUARD) / promised",
         "(used + ratios) / promised",
-        (_TESTS + "test_eikonal_law.py::test_the_factor_of_every_edge_is_a_bound_to_the_last_bit",),
+        (_TESTS + "test_margins.py::test_edge_factors_bound_the_exact_ones",),
         "rounding of the logarithms is not counted",
     ),
     Mutant(
@@ -232,10 +232,7 @@ MUTANTS = (
         _SOLVERS + "query_law.py",
         "changes * (1.0 + _GUARD) / promised",
         "changes / promised",
-        (
-            "tests/mechanisms/test_eikonal_query.py"
-            "::test_the_share_of_every_edge_is_a_bound_to_the_last_bit",
-        ),
+        (_TESTS + "test_margins.py::test_query_factors_bound_the_exact_ones",),
         "rounding of the logarithms is not counted",
     ),
     Mutant(
@@ -243,7 +240,7 @@ MUTANTS = (
         _SOLVERS + "bilinear_bound.py",
         "return worst * (1.0 + _GUARD)",
         "return worst * 1.0",
-        (_TESTS + "test_places_law.py::test_the_bound_of_a_square_is_one_to_the_last_bit",),
+        (_TESTS + "test_margins.py::test_square_factors_bound_the_exact_ones",),
         "rounding of products and sums is not counted",
     ),
     Mutant(

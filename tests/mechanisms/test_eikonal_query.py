@@ -248,23 +248,3 @@ def test_bad_priors():
         mechanism.accuracy(np.ones(3))
     with pytest.raises(InvalidInput, match="sum > 0"):
         mechanism.accuracy(np.zeros(60))
-
-
-def test_the_share_of_every_edge_is_a_bound_to_the_last_bit():
-    """The largest change of ln P over the answers, over the promise, in balls."""
-    from flint import arb, ctx
-
-    law = EikonalMechanism.build(wealth_map(), query=lambda x: np.floor(x[:, 0] / 4)).law
-    factors = query_factors(law)[0, :, law.metric.steps.index((0, 1))]
-    promised = law.promised[0, :, law.metric.steps.index((0, 1))]
-    with ctx.workprec(200):
-        logs = [arb(int(total)).log() for total in law.sums]
-        for u in range(len(logs) - 1):
-            changes = (law.distances[:, u].astype(int) - law.distances[:, u + 1]).tolist()
-            slope = logs[u + 1] - logs[u]
-            truth = max(
-                (sign * (c * arb(law.metric.quantum) - slope) for c in changes for sign in (1, -1)),
-                key=float,
-            ) / arb(float(promised[u]))
-            assert truth <= arb(float(factors[u]))
-            assert arb(float(factors[u])) < truth * (1 + arb(1e-10)) + arb(1e-15)
