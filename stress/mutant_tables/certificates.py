@@ -193,6 +193,17 @@ MUTANTS = (
         "the price of an edge is not the integral of the map along it",
     ),
     Mutant(
+        "map file that says too few sweeps",
+        "src/whereish/mechanisms/eikonal_file.py",
+        "if not np.array_equal(sums, law.sums) or sweeps > law.sweeps:",
+        "if not np.array_equal(sums, law.sums):",
+        (
+            "tests/mechanisms/test_forged_maps.py"
+            "::test_sums_of_more_sweeps_than_the_file_says_are_refused",
+        ),
+        "padded draws of a forged file stop before the distances are right",
+    ),
+    Mutant(
         "certificate of an edge without the sums",
         _SOLVERS + "lowering.py",
         "(used + ratios) * (1.0 + _GUARD) / promised",

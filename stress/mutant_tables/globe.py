@@ -77,10 +77,26 @@ MUTANTS = (
     Mutant(
         "product of degrees rounded",
         _SRC + "mechanisms/globe_offsets.py",
-        "at = (p - whole) + rest + (away - whole_away) + 0.5",
-        "at = (p - whole) + 0 * rest + (away - whole_away) + 0.5",
+        "at = (p - whole) + (rest + beyond) + (away - whole_away) + 0.5",
+        "at = (p - whole) + beyond + (away - whole_away) + 0.5",
         (_LAW + "::test_the_errors_of_a_globe_report_are_bounded",),
         "on fine lattices the place in a cell is off by more than its stated error",
+    ),
+    Mutant(
+        "bits that a word leaves open forgotten in double-doubles",
+        _SRC + "mechanisms/globe_offsets.py",
+        "moved = (2.0**-64 / a[0] + 2.0**-64 / b[0]) / rate + 2.0**-62",
+        "moved = 2.0**-62",
+        (_LAW + "::test_the_errors_of_a_globe_report_are_bounded",),
+        "double-doubles decide cells that they cannot know",
+    ),
+    Mutant(
+        "product of two doubles without its last part",
+        _SRC + "mechanisms/double_double.py",
+        "a_high * b_low + a_low * b_high) + a_low * b_low",
+        "a_high * b_low + a_low * b_high)",
+        ("tests/mechanisms/test_double_double.py::test_sums_products_quotients_and_roots",),
+        "double-doubles are no better than one and a half",
     ),
     Mutant(
         "secret's place in its cell rounded",
