@@ -203,7 +203,7 @@ MUTANTS = (
     Mutant(
         "sums of the ledger without their counts",
         _SRC + "publish/ledger.py",
-        "Fraction(eps) * int(times)",
+        "Fraction(eps) * Fraction(times)",
         "Fraction(eps)",
         ("tests/publish/test_ledger.py::test_charges_add_up_to_the_cap_and_no_further[sqlite]",),
         "n reports at one level count as one",
