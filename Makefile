@@ -12,7 +12,7 @@ HDFS ?= $(abspath $(VENV))/hdfs
 MAKE_VENV = $(PYTHON) -m venv $(VENV) 2>/dev/null || { \
   echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
 
-.PHONY: demo test lint bench stress docs clean
+.PHONY: demo test lint bench stress mutants docs clean
 
 $(READY): pyproject.toml
 	@$(MAKE_VENV)
@@ -46,6 +46,10 @@ stress: $(READY)
 	@PYTHON=$(abspath $(BIN))/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "ogrinfo is not tried"
 	@PYTHON=$(abspath $(BIN))/python scripts/hdfs-jars.sh $(HDFS) || echo "HDFS is not tried"
 	WHEREISH_OGRINFO=$(OGRINFO) WHEREISH_HDFS=$(HDFS) $(BIN)/python -m stress
+
+# Faults put into the numerics on purpose: at least 90% must be seen by the nearest tests.
+mutants: $(READY)
+	$(BIN)/python -m stress.mutants
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli_reference > docs/cli.md

@@ -18,6 +18,14 @@ def test_lengths_are_read_with_their_unit(text, metres):
     assert Length.of(text).m == pytest.approx(metres, rel=1e-15)
 
 
+def test_units_are_those_of_the_treaties():
+    """International foot (1959) and its multiples; nautical mile (Monaco, 1929)."""
+    foot = 0.3048
+    yard, mile = 3 * foot, 5280 * foot
+    wanted = {"mm": 0.001, "cm": 0.01, "m": 1, "km": 1000, "ft": foot, "yd": yard, "mi": mile}
+    assert wanted | {"nmi": 1852} == pytest.approx(METRES_PER, rel=1e-15)
+
+
 @pytest.mark.parametrize(
     ("text", "per_m"),
     [

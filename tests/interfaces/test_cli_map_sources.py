@@ -181,3 +181,19 @@ def test_what_cannot_be_written_is_refused_before_the_solve(tmp_path):
     refused("--gap", *build, "-o", tmp_path / "m.npz", "--gap", "nan")
     refused("must end in .png", "compare", *common, "--plot", tmp_path / "m.pdf")
     refused("zone must be", "compare", *common, "--zone", "2000")
+
+
+@pytest.mark.parametrize("entry", ["1_0", "nan", "inf", "٣", "1e999", ""])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "--at", "48.85,2.33", "--epsilon", "1/km", "-n"),
+        ("report", "--at", "48.85,2.33", "--epsilon", "1/km", "--decimals"),
+        ("trace", "--total", "1/m", "--steps"),
+        ("trace", "--accuracy", "200 m", "--top-speed"),
+        ("ledger", "create", "sqlite:ledger.db", "--cap", "1/km", "--window-s"),
+    ],
+)
+def test_numbers_on_the_command_line_are_decimal(arguments, entry):
+    """click.FLOAT takes nan, which is below no bound: a budget of a window without an end."""
+    refused("must be a", *arguments, entry)

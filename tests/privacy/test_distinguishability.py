@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -196,3 +197,33 @@ def test_dilating_short_pieces_far_out_never_fails():
         factor = random.uniform(1.0, 2.0)
         d = random.uniform(0, 8000, 20)
         assert (whole.dilated(factor)(d * factor) <= whole(d) * (1 + 1e-12)).all()
+
+
+def test_dilation_promises_no_more_to_the_last_bit():
+    """Pieces start no earlier and rise no faster than those of l(d / factor)."""
+    for factor in np.random.default_rng(5).uniform(1.0, 2.0, 200).tolist():
+        exact = Fraction(factor)
+        wide = STAIRS.dilated(factor)
+        for new, old in zip(wide.starts, STAIRS.starts, strict=True):
+            assert Fraction(new) >= Fraction(old) * exact
+        slope = Distinguishability.linear("1/km").dilated(factor).slopes[0]
+        assert Fraction(slope) * exact <= Fraction(1e-3)
+        assert slope > 1e-3 / factor * (1 - 1e-14)
+
+
+def test_irregular_only_just_after_a_jump():
+    """At every corner the triangle inequality holds; beside one of them it does not."""
+    function = Distinguishability((0.0, 1000.0), (0.1, 0.8), (4e-4, 0.0))
+    check = function.is_regular()
+    assert not check
+    a, b = check.witness
+    assert function(a + b) > function(a) + function(b)
+
+
+def test_no_extension_only_just_after_a_jump():
+    function = Distinguishability((0.0, 500.0), (0.0, 0.9), (1e-3, 1e-3))
+    assert function(1500.0) == pytest.approx(float(function(1000.0) + function(500.0)))
+    check = function.extends_to_plane("1 km")
+    assert not check
+    (d,) = check.witness
+    assert function(1000.0 + d) < function(1000.0) + function(d)

@@ -24,7 +24,7 @@ from whereish.privacy import (
     TupleSum,
 )
 from whereish.privacy.distinguishability import Distinguishability
-from whereish.privacy.metric import Sum
+from whereish.privacy.metric import Sum, coordinate_error
 from whereish.units import Epsilon
 
 PLACE = arrays(float, (3, 2), elements=st.floats(-80, 80))
@@ -205,3 +205,28 @@ def test_errors_of_computed_distances_add_up():
     both = 2.0 * Geodesic() + 3.0 * GreatCircle() + Geodesic()
     assert both.absolute_error == pytest.approx(3 * Geodesic().absolute_error)
     assert TupleSum(Geodesic(), 4).absolute_error == pytest.approx(4 * 5e-8)
+    mixed = TupleSum(Geodesic(), 4) + TupleMax(Geodesic(), 4)
+    assert mixed.absolute_error == pytest.approx(8 * 5e-8)
+
+
+def test_a_stretched_metric_is_below_to_the_last_bit():
+    for scale in np.random.default_rng(2).uniform(1.0, 3.0, 200).tolist():
+        kept = Fraction(Euclidean().stretched(scale).factor) * Fraction(scale)
+        assert 1 - Fraction(1, 2**48) < kept <= 1
+
+
+def test_the_error_of_computed_distances_covers_their_rounding():
+    from flint import arb, ctx
+
+    places = np.random.default_rng(4).uniform(0, 1e6, (40, 2))
+    distances = Euclidean().matrix(places)
+    error = coordinate_error(Euclidean(), distances)
+    with ctx.workprec(200):
+        for i in range(40):
+            for j in range(i):
+                sides = [arb(a) - arb(b) for a, b in zip(places[i], places[j], strict=True)]
+                truth = sum(side * side for side in sides).sqrt()
+                off = abs(arb(distances[i, j]) / truth - 1)
+                assert off <= arb(error[i, j])
+    assert coordinate_error(Geodesic(), np.array([2.0]))[0] >= 2.5e-8
+    assert error.max() < 1e-12

@@ -107,3 +107,10 @@ def test_what_is_no_record_is_refused():
         Records.of(Euclidean())
     with pytest.raises(InvalidInput, match="must be in"):
         records.hamming([0, 4], [0, 0])
+
+
+def test_the_diameter_of_a_region_is_rounded_up():
+    for width, height in np.random.default_rng(9).uniform(1, 1e5, (300, 2)).tolist():
+        diameter = DifferentPlaces(Box(0, 0, width, height)).diameter
+        assert Fraction(diameter) ** 2 >= Fraction(width) ** 2 + Fraction(height) ** 2
+        assert diameter < math.hypot(width, height) * (1 + 1e-15)

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
+from whereish.mechanisms.noise.globe_laplace import GlobeLaplace, drawn_finer
 from whereish.mechanisms.noise.rounded import LazyUniform
+from whereish.randomness import SeededRandomness
 from whereish.sampling import double_double as dd
+from whereish.units import Epsilon
 
 N = 400
 RANDOM = np.random.default_rng(5)
@@ -68,3 +71,18 @@ def test_units_are_the_middles_of_their_intervals():
         for bits in (64, 61):
             prefix = int(word) & (2**bits - 1)
             assert ball(dd.unit(word, bits)) == LazyUniform(prefix, bits).ball().mid()
+
+
+def test_what_a_word_leaves_open_is_within_the_error():
+    """Small uniforms followed by zeros and by ones: both reports are where they are said to be."""
+    mechanism = GlobeLaplace(Epsilon(0.005), decimals=9)
+    words = SeededRandomness(15).words(4 * 200).reshape(-1, 4)
+    words[:, 0] >>= np.uint64(30)
+    words[:, 3] >>= np.uint64(8)  # accepted
+    for row in words:
+        found = drawn_finer(row, 2.3, 48.8, mechanism._rate, 10.0**9)
+        for rest in (0, 2**64 - 1):
+            uniforms = [LazyUniform((int(word) << 64) | rest, 128) for word in row]
+            exact = mechanism._exact(uniforms, np.array([2.3, 48.8]))
+            for at, (cell, place, error) in zip(exact, (found[:3], found[3:]), strict=True):
+                assert abs(at - arb(int(cell)) - arb(place)) <= arb(error)

@@ -114,3 +114,23 @@ def test_bad_rows_are_refused():
         with pytest.raises(InvalidInput):
             selection.draw(rows)
     assert len(selection.draw([])) == 0
+
+
+@pytest.mark.parametrize("rate", [Fraction(n, 13) for n in range(1, 30, 2)], ids=str)
+def test_coins_beside_the_border_are_what_their_bits_say(rate):
+    """Doubles cannot tell the words around e^-gamma; without their error bound some are wrong."""
+    from flint import arb, ctx
+
+    selection = ExponentialSelection(np.array([[0, 1]]), rate)
+    with ctx.workprec(300):
+        gamma = arb(rate.numerator) / rate.denominator
+        border = int(((-gamma).exp() * arb(2) ** 64).floor().unique_fmpz())
+    words = [border + step for step in range(-4000, 4001, 40) if step]
+    heads = selection._coins(np.full(len(words), 1), Words(*words))
+    assert heads.tolist() == [word < border for word in words]
+
+
+def test_a_uniform_that_begins_with_64_zeros_may_be_as_small_as_it_takes():
+    selection = ExponentialSelection(np.array([[0, 60]]), Fraction(1))
+    assert selection._coins(np.array([60]), Words(0, 0)).tolist() == [True]  # U < 2^-128 < e^-60
+    assert selection._coins(np.array([60]), Words(0, 2**63)).tolist() == [False]

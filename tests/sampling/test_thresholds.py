@@ -66,6 +66,8 @@ def test_the_far_tail_goes_on_unless_the_sequence_ends():
     tail = np.array([0], np.uint64)
     exact = next(n for n in range(1, 200) if 2**128 // 3**n < 2**62)
     assert thirds().counts(tail, Scripted(2**62)).tolist() == [exact - 1]
+    deep = next(n for n in range(1, 200) if 2**128 // 3**n < 5)
+    assert thirds().counts(tail, Scripted(5)).tolist() == [deep - 1] == [79]
     assert thirds(last=5, length=5).counts(tail, Scripted()).tolist() == [5]
 
 

@@ -121,6 +121,17 @@ def test_a_secret_outside_the_region_is_refused():
         test.holds([6_000.0, 0.0], [0.0, 0.0])
 
 
+def test_a_stretching_plane_is_charged_in_every_answer():
+    """Yes iff U >= e^(-eps t / k): a U between that and e^(-eps t) tells the two levels apart."""
+    plane = Plane.projected("EPSG:3857", Box(2, 48.5, 2.6, 49.1))
+    assert plane.scale > 1.4
+    place = plane.from_degrees([2.3], [48.8])
+    uniform = int(math.exp(-3.0 / 1.2) * 2**63)
+    word = (1 << 63) | uniform
+    assert asked(plane).holds(place, place, rng=Words(word)) is False
+    assert asked().holds([0, 0], [0, 0], rng=Words(word)) is True
+
+
 def test_bad_input_is_refused_without_repeating_it():
     with pytest.raises(InvalidInput, match="one secret and one guess"):
         asked().holds([[1, 2], [3, 4]], [0, 0])

@@ -216,6 +216,14 @@ def test_n_charges_of_an_nth_fit_and_one_more_does_not(tmp_path_factory, per_km,
     assert not ledger.allows("ann", epsilon)
 
 
+def test_a_cap_is_exceeded_by_one_part_in_a_billion(tmp_path):
+    ledger = wh.open_ledger(tmp_path / "ledger.db", cap=EPS)
+    assert ledger.allows("ann", EPS * (1 + 1e-13))
+    assert not ledger.allows("ann", EPS * (1 + 1e-9))
+    ledger.charge([Charge("ann", EPS * 0.5)])
+    assert not ledger.allows("ann", EPS * (0.5 + 1e-9))
+
+
 def test_what_makes_no_sense(tmp_path):
     path = tmp_path / "ledger.db"
     with pytest.raises(InvalidInput, match="needs a cap"):

@@ -31,3 +31,14 @@ def test_geometric_medians():
     value = weights @ np.linalg.norm(places - median, axis=1)
     for step in 1e-3 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]]):
         assert value < weights @ np.linalg.norm(places - median - step, axis=1)
+
+
+def test_candidates_of_almost_the_same_loss_are_told_apart():
+    """Three hundred candidates beside the median, where the loss is flat."""
+    rng = np.random.default_rng(6)
+    places, weights = rng.normal(size=(40, 2)), rng.gamma(1, size=(20, 40))
+    candidates = rng.normal(scale=0.02, size=(300, 2))
+    losses = weights @ np.linalg.norm(places[:, None] - candidates[None], axis=2)
+    best = euclidean_argmin(weights, places, candidates)
+    assert (np.ptp(losses, axis=1) < 0.06 * losses.min(axis=1)).all()
+    np.testing.assert_allclose(losses[np.arange(20), best], losses.min(axis=1), rtol=1e-12)

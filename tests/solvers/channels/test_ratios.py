@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,3 +82,46 @@ def test_bad_input():
     ]:
         with pytest.raises(InvalidInput):
             largest_ratio(matrix, distances)
+
+
+@pytest.mark.parametrize("columns", [1, 2])  # with twins, the bound of the doubles counts
+def test_upper_is_a_bound_to_the_last_bit(columns):
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        pair = rng.integers(2**61, 2**62, 2)
+        weights = np.repeat(pair[:, None], columns, axis=1)
+        distance = float(rng.uniform(0.1, 10.0))
+        found = largest_ratio(weights, distance * line(2))
+        with ctx.workprec(200):
+            truth = abs(arb(int(pair[0])).log() - arb(int(pair[1])).log()) / arb(distance)
+            assert arb(found.lower) <= truth
+            assert truth <= arb(found.upper)
+            assert arb(found.upper) < truth * (1 + arb(2) ** -20)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_the_error_of_the_distances_widens_the_enclosure(columns):
+    weights = np.repeat([[3], [1]], columns, axis=1)
+    found = largest_ratio(weights, line(2), distance_error=1e-3)
+    assert found.upper >= math.log(3) / (1 - 1e-3) * (1 - 1e-15)
+    assert found.lower <= math.log(3) / (1 + 1e-3) * (1 + 1e-15)
+    assert found.upper < math.log(3) * (1 + 1.1e-3)
+
+
+def test_rows_of_unequal_sums_widen_the_enclosure():
+    matrix = np.array([[0.6, 0.4], [0.4, 0.6]])
+    found, sure = (largest_ratio(matrix, line(2), row_error=e) for e in (1e-3, 0.0))
+    assert found.upper >= sure.upper + 1e-3
+    assert found.lower <= sure.lower - 1e-3
+
+
+def test_columns_that_doubles_cannot_tell_apart_are_all_covered():
+    """Two columns of almost the same ratio: doubles may find the smaller one the larger."""
+    rng = np.random.default_rng(13)
+    for _ in range(200):
+        weights = rng.integers(2**60, 2**62, (2, 1)) + rng.integers(0, 2**13, (2, 2))
+        found = largest_ratio(weights, line(2))
+        with ctx.workprec(200):
+            logs = [[arb(int(w)).log() for w in row] for row in weights]
+            for z in range(2):
+                assert abs(logs[0][z] - logs[1][z]) <= arb(found.upper)

@@ -56,3 +56,22 @@ def test_draws_follow_the_integers():
     counts = np.bincount(draw_columns(cumulative, np.zeros(words.size, np.int64), words))
     np.testing.assert_allclose(counts / words.size, [0.5, 0.25, 0.0, 0.25], atol=0.004)
     assert counts[2] == 0
+
+
+def test_rows_are_certified_by_the_upper_bound():
+    """A tight channel, distances known to one part in 10^9: what may be broken is not kept."""
+    ratio, places = np.exp(-0.7), np.arange(6)
+    tight = ratio ** np.abs(places[:, None] - places) / (1 + ratio)
+    tight[:, 1:-1] *= 1 - ratio
+    metric = 0.7 * np.abs(places[:, None] - places).astype(float)
+    rows = certified_rows(tight, metric, metric_error=1e-9)
+    assert rows.ratio.upper <= 1
+    assert rows.ratio.lower > 1 - 1e-6
+
+
+def test_what_rounding_leaves_goes_where_it_changes_least():
+    """Thirds of 2^62 and one tiny entry, which must stay what it is."""
+    matrix = np.array([[1 / 3, 1 / 3, 1 / 3 - 1e-15, 1e-15]])
+    weights = rounded_rows(matrix)[0]
+    assert sum(weights.tolist()) == TOTAL
+    assert abs(int(weights[3]) - 1e-15 * TOTAL) <= 1

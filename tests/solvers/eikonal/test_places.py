@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from whereish.errors import InvalidInput
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.privacy.maps.stencil import STENCILS
-from whereish.solvers.eikonal.bilinear_bound import corner_levels, square_factors
+from whereish.privacy.maps.stencil import STENCILS, edge_integrals
+from whereish.solvers.eikonal.bilinear_bound import _ratio_boxes, corner_levels, square_factors
 from whereish.solvers.eikonal.cells import law_on_cells
 from whereish.solvers.eikonal.gradients import largest_gradients
 from whereish.solvers.eikonal.places import gradient_factors, law_on_places, prices_on_places
@@ -218,3 +218,37 @@ def test_reports_on_a_small_map_depend_on_the_secret(price):
     a, b = (mechanism.distribution(place).ravel() for place in ([50.0, 50.0], [550.0, 550.0]))
     told = np.abs(np.log(a[a > 0] / b[a > 0])).max()  # over reports with a weight
     assert told > 0.5 * price * 5 * math.sqrt(2)
+
+
+@settings(deadline=None)
+@given(P=corners, height=st.floats(0.2, 2.0))
+def test_the_box_of_ratios_holds_the_law_that_has_these_slopes(P, height):
+    boxes = np.stack(_ratio_boxes(corner_slopes(P, (height, 1.0)), (height, 1.0)))
+    ratios = P / P[0, 0]
+    assert (boxes.min(axis=0) <= ratios * (1 + 1e-12)).all()
+    assert (ratios <= boxes.max(axis=0) * (1 + 1e-12)).all()
+
+
+def test_the_slopes_at_corners_are_bounds():
+    """Single precision finds them; against masses and sums in doubles, for every report."""
+    rows, cols, (height, width) = 6, 5, (1.5, 1.0)
+    eps = np.random.default_rng(9).uniform(0.1, 0.6, (rows, cols))
+    metric = GraphMetric.from_prices(edge_integrals(eps, (height, width)))
+    k = np.full(rows * cols, 3, np.uint64)
+    table = decay_table(metric.quantum)
+    sums, _ = metric.exact_sums(k, table)
+    slopes = largest_gradients(metric, k, sums, (height, width))
+    masses = table[metric.distances(np.arange(rows * cols))].astype(float)
+    masses, Z = masses.reshape(rows, cols, -1), sums.reshape(rows, cols).astype(float)
+
+    def change(c: tuple[int, int], a: tuple[int, int]) -> np.ndarray:
+        """|P_a/P_c - 1|, and at least |Z_c/Z_a - 1|, for every report."""
+        ratio = Z[c] / Z[a]
+        return np.maximum(np.abs(masses[a] / masses[c] * ratio - 1), abs(ratio - 1))
+
+    for i, j, up, right in itertools.product(range(rows - 1), range(cols - 1), (0, 1), (0, 1)):
+        c = i + up, j + right
+        across = change(c, (i + up, j + 1 - right)) / width
+        down = change(c, (i + 1 - up, j + right)) / height
+        truth = float(np.hypot(across, down).max())
+        assert truth <= slopes[i, j, up, right] < truth * (1 + 1e-5) + 1e-5

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, NotPrivate
 from whereish.privacy.maps.stencil import STENCILS, edge_integrals, edge_slices, stencil_factor
 from whereish.solvers.geodesic.fast_marching import fast_marching
 from whereish.solvers.geodesic.graph_metric import GraphMetric
@@ -92,11 +92,13 @@ def test_a_fixed_number_of_sweeps_gives_the_same_distances():
 def test_edges_integrate_the_bilinear_map_exactly():
     rows, cols, h = 9, 12, 0.7
     y, x = np.mgrid[:rows, :cols] * h
-    prices = edge_integrals(2.0 + 0.3 * x + 0.5 * y, (h, h), neighbours=32)
+    levels = 2.0 + 0.3 * x + 0.5 * y + 0.4 * x * y  # along a slanted edge of degree two
+    prices = edge_integrals(levels, (h, h), neighbours=32)
     for k, step in enumerate(STENCILS[32]):
         tail, head = edge_slices((rows, cols), step)
         middle_x, middle_y = (x[tail] + x[head]) / 2, (y[tail] + y[head]) / 2
-        wanted = (2.0 + 0.3 * middle_x + 0.5 * middle_y) * math.hypot(*step) * h
+        middle = 2.0 + 0.3 * middle_x + 0.5 * middle_y + 0.4 * middle_x * middle_y
+        wanted = (levels[tail] + 4 * middle + levels[head]) / 6 * math.hypot(*step) * h
         np.testing.assert_allclose(prices[*tail, k], wanted, rtol=1e-13)
 
 
@@ -126,3 +128,19 @@ def test_fast_marching_is_no_metric():
 def test_maps_too_large_are_refused():
     with pytest.raises(InvalidInput, match="at most"):
         GraphMetric.from_prices(np.ones((600, 600, 8)))
+
+
+def test_a_search_up_a_single_column_settles():
+    """The first sweep goes the other way and changes nothing, which proves nothing."""
+    metric = GraphMetric.from_prices(edge_integrals(random_map(4, (70, 1)), (0.1, 0.1)))
+    last = metric.distances(np.array([69]))
+    assert np.array_equal(last[0], by_dijkstra(metric)[69])
+
+
+def test_sums_that_reach_the_limit_stop_there():
+    """Sixteen cells of 2^60 each would be 2^64, which wraps around to nothing."""
+    metric = GraphMetric.from_prices(edge_integrals(np.full((4, 4), 1e-3), (1.0, 1.0)))
+    decay = np.full(LIMIT + 1, 2**40, np.uint64)
+    weights = np.full(16, 2**20, np.uint64)
+    with pytest.raises(NotPrivate, match="less than"):
+        metric.exact_sums(weights, decay)

@@ -79,6 +79,17 @@ def test_completion_makes_any_columns_a_private_channel(programme, optimum):
     assert programme.value(matrix) >= optimum * (1 - 1e-9)
 
 
+def test_what_fills_the_rows_up_is_private_too(programme):
+    """One steep column: filled up to its largest sum, the rest would be zero for one secret."""
+    column = np.zeros((36, 36))
+    column[:, 0] = programme.closeness[0]
+    matrix = complete(programme, column)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-12)
+    used = matrix[:, matrix.max(axis=0) > 0]
+    assert used.shape[1] > 1
+    assert (used[:, None] <= np.exp(programme.metric)[:, :, None] * used * (1 + 1e-9)).all()
+
+
 def test_tight_matrix_is_tight(programme):
     matrix = tight_matrix(programme.closeness)
     assert matrix is not None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -192,3 +193,30 @@ def test_the_enclosure_holds_every_pair_and_is_attained(promise, steps, jump, se
     assert ratios.max() <= found.upper * (1 + 1e-6)
     if math.isfinite(found.lower):
         assert ratios.max() >= 0.98 * found.lower
+
+
+def test_the_enclosure_is_one_to_the_last_bit():
+    """A fall by x within w, against l = a + b d: the largest ratio is x / (a + b w) exactly."""
+    rng = np.random.default_rng(12)
+    for x, w, a, b in rng.uniform(0.5, 2.0, (400, 4)):
+        radial = LogLinear(
+            np.array([0.0, w, np.inf]), np.array([0.0, -x]), np.array([-x, 0.0]), 1e-9
+        )
+        promise = Distinguishability((0.0, 8.0), (a, math.inf), (b, 0.0))
+        found = largest_radial_ratio(radial, promise.arrays)
+        truth = Fraction(x) / (Fraction(a) + Fraction(b) * Fraction(w))
+        assert Fraction(found.lower) <= truth <= Fraction(found.upper)
+        assert found.upper < float(truth) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("width", [0.7, 1.0, 300.0])
+def test_a_fall_over_exactly_the_reach_of_a_promise_counts(width):
+    """Just below the jump of l the lower value holds, and the whole fall lies within it."""
+    radial = LogLinear(
+        np.array([0.0, width, np.inf]), np.array([0.0, -0.8]), np.array([-0.8, 0.0]), 1e-9
+    )
+    found = largest_radial_ratio(
+        radial, Distinguishability((0.0, width), (0.5, math.inf), (0.0, 0.0)).arrays
+    )
+    assert found.lower == pytest.approx(1.6)
+    assert found.upper == pytest.approx(1.6)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from whereish.interfaces.cli.parameters import EPSILON
+from whereish.interfaces.cli.parameters import EPSILON, POSITIVE
 from whereish.units import Epsilon
 
 __all__ = ["command"]
@@ -26,9 +26,7 @@ def command() -> None:
 @click.option(
     "--cap", type=EPSILON, required=True, help="Most that a subject may spend, per length."
 )
-@click.option(
-    "--window-s", type=click.FloatRange(min=0, min_open=True), help="Within so many seconds."
-)
+@click.option("--window-s", type=POSITIVE, help="Within so many seconds.")
 def create(address: str, cap: Epsilon, window_s: float | None) -> None:
     """Make a ledger with a budget for each subject."""
     from whereish.publish.ledger.ledger import open_ledger

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.errors import BudgetExceeded, InvalidInput
-from whereish.interfaces.cli.parameters import EPSILON, describe
+from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, WholeType, describe
 from whereish.units import Epsilon
 from whereish.units import number as decimal
 
@@ -23,17 +23,17 @@ __all__ = ["command"]
 @click.command("trace")
 @click.option("--accuracy", help="Fixed utility: noisy reports are within this, as '200 m'.")
 @click.option(
-    "--steps", type=click.IntRange(1), help="Fixed rate: the total lasts for so many reports."
+    "--steps", type=WholeType(1, 10**9), help="Fixed rate: the total lasts for so many reports."
 )
 @click.option("--total", type=EPSILON, help="What the whole trace may spend, as '0.1/m'.")
 @click.option(
     "--top-speed",
-    type=click.FloatRange(0, min_open=True),
+    type=POSITIVE,
     help="Metres per second that nobody exceeds; steps too soon after the last are then free.",
 )
 @click.option(
     "--decimals",
-    type=click.IntRange(0, 9),
+    type=WholeType(0, 9),
     default=5,
     show_default=True,
     help="Reports are multiples of 10^-decimals degrees.",

@@ -117,7 +117,7 @@ class EikonalQuery:
             f" {self.law.factor:.6f} of the promise"
         )
         keeps = Guarantee(self.metric, Basis.CERTIFIED, source, "exact: integer masses")
-        return keeps.on(self.space)
+        return keeps.on(self.map.space)
 
     @property
     def factor(self) -> float:

@@ -6,7 +6,8 @@ ellipsoid's (Bessel), so tan beta rises at most by the factor 1 / cos(width/2 ·
 with it; longitudes stay between those of the ends.  The box is widened by that.
 
 Over the widened box the stretching is a product: of the datum operation
-(:mod:`whereish.space.projection.datum`) and of the projection (:mod:`whereish.space.projection.families`).  Both are
+(:mod:`whereish.space.projection.datum`) and of the projection
+(:mod:`whereish.space.projection.families`).  Both are
 bounded on cells, which are cut until the largest bound is within 2e-7 of a value that is taken.
 A projection without a closed form is sampled instead: an estimate, no proof.
 """

@@ -1,0 +1,16 @@
+"""All mutants, by the layer that they change."""
+
+from __future__ import annotations
+
+from stress.mutant import Mutant
+from stress.mutant_tables import certificates, globe, laws, metrics, samplers
+
+__all__ = ["MUTANTS"]
+
+MUTANTS: tuple[Mutant, ...] = (
+    *certificates.MUTANTS,
+    *laws.MUTANTS,
+    *samplers.MUTANTS,
+    *globe.MUTANTS,
+    *metrics.MUTANTS,
+)
