@@ -76,7 +76,7 @@ _HOMES = {
     "lattice_distances": "privacy.maps.lattice",
     "nearest_grid_remap": "mechanisms.noise.grid_remap",
     "nearest_remap": "mechanisms.channels.remap",
-    "open_ledger": "publish.ledger.ledger",
+    "open_ledger": "publish.ledger",
     "opt_priv_channel": "mechanisms.channels.opt_priv",
     "optimal_channel": "mechanisms.channels.optimal",
     "perturb": "publish.perturb",

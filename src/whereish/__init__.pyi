@@ -56,7 +56,7 @@ from whereish.privacy import TupleMax as TupleMax
 from whereish.privacy import TupleSum as TupleSum
 from whereish.privacy.distinguishability import Distinguishability as Distinguishability
 from whereish.privacy.maps.lattice import lattice_distances as lattice_distances
-from whereish.publish.ledger.ledger import open_ledger as open_ledger
+from whereish.publish.ledger import open_ledger as open_ledger
 from whereish.publish.perturb import perturb as perturb
 from whereish.publish.profiles.levels import PlaceLevel as PlaceLevel
 from whereish.publish.profiles.prilocation import NaiveProfiles as NaiveProfiles

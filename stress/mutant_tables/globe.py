@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "secret's place in its cell rounded",
-        _SRC + "mechanisms/noise/rounded.py",
+        _SRC + "sampling/lazy_uniform.py",
         "return n, (coordinate - product) - low",
         "return n, (coordinate - product) - 0 * low",
         (_LAW + "::test_what_is_left_of_a_coordinate_is_exact",),

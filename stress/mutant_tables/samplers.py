@@ -197,7 +197,7 @@ MUTANTS = (
     ),
     Mutant(
         "cells decided next to their upper border",
-        _MECHANISMS + "noise/rounded.py",
+        "src/whereish/sampling/lazy_uniform.py",
         "return not (offset > error and offset < 1 - error)",
         "return not (offset > error and offset < 1)",
         (_TESTS + "noise/test_exact_law.py::test_a_report_on_a_border_is_never_decided_wrongly",),
@@ -205,7 +205,7 @@ MUTANTS = (
     ),
     Mutant(
         "error of a logarithm sixteen times too small",
-        _MECHANISMS + "noise/rounded.py",
+        "src/whereish/sampling/lazy_uniform.py",
         "return 2.0**-52 / midpoint if",
         "return 2.0**-56 / midpoint if",
         (
@@ -216,7 +216,7 @@ MUTANTS = (
     ),
     Mutant(
         "octant of a direction mirrored in balls",
-        _MECHANISMS + "noise/rounded.py",
+        "src/whereish/sampling/lazy_uniform.py",
         "return -c if octant & 1 else c, -s if octant & 2 else s",
         "return -c if octant & 2 else c, -s if octant & 1 else s",
         (_TESTS + "noise/test_exact_law.py::test_the_kernel_pieces_are_within_their_bounds",),

@@ -16,7 +16,6 @@ from whereish.mechanisms.channels.cloaking import (
     uniform_channel,
 )
 from whereish.mechanisms.channels.exponential import exponential_channel
-from whereish.mechanisms.channels.inputs import seem_degrees
 from whereish.mechanisms.channels.laplace import laplace_channel
 from whereish.mechanisms.channels.opt_priv import opt_priv_channel
 from whereish.mechanisms.channels.optimal import optimal_channel
@@ -28,7 +27,7 @@ from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.metric import Euclidean
 from whereish.space.box import Box
 from whereish.space.plane import Plane
-from whereish.space.points import Points
+from whereish.space.points import Points, seem_degrees
 from whereish.space.raster import Raster
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere

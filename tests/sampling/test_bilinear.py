@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from whereish.mechanisms.noise.rounded import LazyUniform
 from whereish.randomness import SeededRandomness
 from whereish.sampling.bilinear import _chosen, _exactly, corners, rounded
+from whereish.sampling.lazy_uniform import LazyUniform
 from whereish.space.raster import Raster
 
 

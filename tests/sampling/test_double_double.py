@@ -7,9 +7,9 @@ import pytest
 from flint import arb, ctx
 
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace, drawn_finer
-from whereish.mechanisms.noise.rounded import LazyUniform
 from whereish.randomness import SeededRandomness
 from whereish.sampling import double_double as dd
+from whereish.sampling.lazy_uniform import LazyUniform
 from whereish.units import Epsilon
 
 N = 400

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chisquare
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.noise.rounded import LazyUniform
 from whereish.randomness import SeededRandomness
+from whereish.sampling.lazy_uniform import LazyUniform
 from whereish.sampling.selection import ExponentialSelection
 
 

@@ -24,9 +24,8 @@ def read_sites(path: Path, epsilon: Epsilon) -> tuple[Sites, FloatArray | None]:
     """
     import numpy as np
 
-    from whereish.mechanisms.channels.inputs import seem_degrees
     from whereish.space.plane import Plane
-    from whereish.space.points import Points
+    from whereish.space.points import Points, seem_degrees
     from whereish.space.sites import Sites
     from whereish.space.sphere import Sphere
 

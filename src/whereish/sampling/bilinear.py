@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
-from whereish.mechanisms.noise.rounded import LazyUniform
 from whereish.randomness import Randomness
+from whereish.sampling.lazy_uniform import LazyUniform
 from whereish.space.raster import Raster
 
 __all__ = ["corners", "rounded"]

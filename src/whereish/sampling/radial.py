@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
-from whereish.mechanisms.noise.rounded import (
+from whereish.sampling.lazy_uniform import (
     ARB_LOCK,
     DECIDED,
     REJECTED,

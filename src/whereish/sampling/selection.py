@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
-from whereish.mechanisms.noise.rounded import ARB_LOCK, LazyUniform
 from whereish.randomness import Randomness, secure
+from whereish.sampling.lazy_uniform import ARB_LOCK, LazyUniform
 from whereish.sampling.thresholds import uniform_below
 
 __all__ = ["ExponentialSelection"]

@@ -10,11 +10,16 @@ from whereish.mechanisms.base import HasDensity, Mechanism
 from whereish.mechanisms.noise.circular import CircularNoise
 from whereish.mechanisms.noise.optimal_circular import OptimalCircular, laplace_within
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
-from whereish.mechanisms.noise.rounded import DECIDED, REJECTED, LazyUniform, fraction
 from whereish.privacy.distinguishability import Distinguishability
 from whereish.privacy.guarantee import Basis
 from whereish.privacy.metric import Euclidean
 from whereish.randomness import SeededRandomness
+from whereish.sampling.lazy_uniform import (
+    DECIDED,
+    REJECTED,
+    LazyUniform,
+    fraction,
+)
 from whereish.solvers.radial.log_linear import LogLinear
 from whereish.solvers.radial.loss import Loss
 from whereish.space.box import Box

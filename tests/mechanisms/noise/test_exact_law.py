@@ -15,7 +15,9 @@ from whereish.mechanisms.noise.globe_laplace import (
     undecided_shares,
 )
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
-from whereish.mechanisms.noise.rounded import (
+from whereish.privacy import GreatCircle
+from whereish.randomness import SecureRandomness, SeededRandomness
+from whereish.sampling.lazy_uniform import (
     DECIDED,
     REJECTED,
     UNDECIDED,
@@ -26,8 +28,6 @@ from whereish.mechanisms.noise.rounded import (
     log_error,
     nearest_node,
 )
-from whereish.privacy import GreatCircle
-from whereish.randomness import SecureRandomness, SeededRandomness
 from whereish.units import Epsilon
 
 from laws import chi_square, lattice_p_value

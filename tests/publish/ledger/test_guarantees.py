@@ -7,7 +7,8 @@ import pytest
 from whereish.errors import BudgetExceeded
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy.tuples import maximum_of_places
-from whereish.publish.ledger.ledger import Charge, open_ledger
+from whereish.publish.ledger import open_ledger
+from whereish.publish.ledger.ledger import Charge
 from whereish.queries import report_centroid, report_each
 
 PLACES = [[0.0, 0.0], [400.0, 300.0], [-250.0, 80.0]]

@@ -18,7 +18,13 @@ from typing import Any, NoReturn
 
 from whereish.engines.hadoop.files import HadoopPlace
 from whereish.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
-from whereish.publish.ledger.ledger import PENDING, REFUNDED, RELEASED, Ledger, charges_of
+from whereish.publish.ledger.ledger import (
+    PENDING,
+    REFUNDED,
+    RELEASED,
+    Ledger,
+    charges_of,
+)
 from whereish.publish.release.counts import Counts, counts_from_json, counts_to_json
 from whereish.publish.release.messages import (
     already_released,

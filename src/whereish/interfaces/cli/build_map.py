@@ -147,7 +147,7 @@ def _show(count: int, factor: float) -> None:
 
 def _refuse_degrees(privacy_map: PrivacyMap) -> None:
     """A grid file that says no coordinate system may be in degrees, and is then no map."""
-    from whereish.mechanisms.channels.inputs import seem_degrees
+    from whereish.space.points import seem_degrees
 
     box = privacy_map.raster.box
     corners = [[box.x_low, box.y_low], [box.x_high, box.y_high]]

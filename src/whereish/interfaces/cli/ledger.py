@@ -29,7 +29,7 @@ def command() -> None:
 @click.option("--window-s", type=POSITIVE, help="Within so many seconds.")
 def create(address: str, cap: Epsilon, window_s: float | None) -> None:
     """Make a ledger with a budget for each subject."""
-    from whereish.publish.ledger.ledger import open_ledger
+    from whereish.publish.ledger import open_ledger
 
     click.echo(f"budget: {open_ledger(address, cap=cap, window_s=window_s).budget}")
 
@@ -39,7 +39,7 @@ def create(address: str, cap: Epsilon, window_s: float | None) -> None:
 @click.argument("subject")
 def statement(address: str, subject: str) -> None:
     """Print what has been released about SUBJECT, as JSON."""
-    from whereish.publish.ledger.ledger import open_ledger
+    from whereish.publish.ledger import open_ledger
 
     click.echo(json.dumps(open_ledger(address).statement(subject).to_json(), indent=2))
 
@@ -52,7 +52,7 @@ def abandon(address: str, output: Path) -> None:
 
     Possible only while OUTPUT has not appeared under its name.
     """
-    from whereish.publish.ledger.ledger import open_ledger
+    from whereish.publish.ledger import open_ledger
     from whereish.publish.release.staging import abandon as give_up
 
     done = give_up(output, open_ledger(address))
@@ -71,7 +71,7 @@ def finish(address: str, output: Path) -> None:
 
     Nothing is drawn anew, and nobody is charged twice.
     """
-    from whereish.publish.ledger.ledger import open_ledger
+    from whereish.publish.ledger import open_ledger
     from whereish.publish.release.staging import finish as go_on
 
     done = go_on(output, open_ledger(address))

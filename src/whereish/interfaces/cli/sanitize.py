@@ -102,7 +102,7 @@ def command(
     file in NAME.whereish.json.  Unless an error says otherwise, nothing was released and
     nobody charged; a job with a ledger that was interrupted is finished by running it again.
     """
-    from whereish.publish.ledger.ledger import open_ledger
+    from whereish.publish.ledger import open_ledger
     from whereish.publish.sanitize import sanitize
 
     plan: Plan = {

@@ -23,18 +23,20 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, probability
 from whereish.mechanisms.noise.rounded import (
     NUMERICS,
-    ROUNDING,
-    LazyUniform,
     RoundedMechanism,
     check_resolution,
+)
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import Manhattan
+from whereish.sampling.lazy_uniform import (
+    ROUNDING,
+    LazyUniform,
     fraction,
     half,
     log_error,
     near_border,
     nearest_node,
 )
-from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Manhattan
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import Points, Space, checked_coordinates

@@ -24,15 +24,13 @@ from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.calibration import TrueRadii, probability
 from whereish.mechanisms.noise.rounded import (
     NUMERICS,
-    LazyUniform,
     RoundedMechanism,
     check_resolution,
-    direction_ball,
-    half,
 )
 from whereish.privacy.distinguishability import Distinguishability
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Euclidean
+from whereish.sampling.lazy_uniform import LazyUniform, direction_ball, half
 from whereish.sampling.radial import Proposals, cells_of_proposals
 from whereish.solvers.radial.log_linear import LogLinear, from_callable, from_table
 from whereish.solvers.radial.loss import Loss

@@ -26,14 +26,16 @@ from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, Place, probability
 from whereish.mechanisms.noise.globe_offsets import cell_at, finer_offsets, offsets
-from whereish.mechanisms.noise.rounded import (
+from whereish.mechanisms.noise.rounded import NUMERICS, RoundedMechanism
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import GreatCircle
+from whereish.randomness import Randomness, secure
+from whereish.sampling.lazy_uniform import (
     DECIDED,
-    NUMERICS,
     REJECTED,
     ROUNDING,
     UNDECIDED,
     LazyUniform,
-    RoundedMechanism,
     direction,
     direction_ball,
     fraction,
@@ -41,9 +43,6 @@ from whereish.mechanisms.noise.rounded import (
     log_error,
     near_border,
 )
-from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import GreatCircle
-from whereish.randomness import Randomness, secure
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.sphere import FARTHEST_M, RADIUS_M, Sphere, true_metres
 from whereish.units import Epsilon, Length

@@ -25,12 +25,17 @@ from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, probability
 from whereish.mechanisms.noise.rounded import (
-    DECIDED,
     NUMERICS,
-    ROUNDING,
-    LazyUniform,
     RoundedMechanism,
     check_resolution,
+)
+from whereish.privacy.guarantee import Basis, Guarantee
+from whereish.privacy.metric import Euclidean
+from whereish.randomness import secure
+from whereish.sampling.lazy_uniform import (
+    DECIDED,
+    ROUNDING,
+    LazyUniform,
     direction,
     direction_ball,
     fraction,
@@ -39,9 +44,6 @@ from whereish.mechanisms.noise.rounded import (
     near_border,
     nearest_node,
 )
-from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Euclidean
-from whereish.randomness import secure
 from whereish.space.plane import Plane
 from whereish.space.points import Points, checked_coordinates
 from whereish.units import Epsilon, Length

@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.mechanisms.noise.rounded import ARB_LOCK, LazyUniform
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Euclidean, GreatCircle, Metric
 from whereish.randomness import Randomness, secure
+from whereish.sampling.lazy_uniform import ARB_LOCK, LazyUniform
 from whereish.space.plane import Plane
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.sphere import RADIUS_M, Sphere
