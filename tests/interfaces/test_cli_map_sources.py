@@ -103,11 +103,19 @@ def with_option(arguments: list[object], name: str, value: object) -> list[objec
     return changed
 
 
-def test_a_swapped_region_has_no_tract(tmp_path):
-    given = with_option(tracts(tmp_path), "--region", "48.2,1.5,48.5,1.9")
-    refused("no tract lies on the map", "build", "map", *given, "-o", tmp_path / "m.npz")
-    given = with_option(grid(tmp_path), "--region", "48.2,1.5,48.5,1.9")
-    refused("swapped", "build", "map", *given, "-o", tmp_path / "m.npz")
+@pytest.mark.parametrize(
+    ("source", "crs", "words"),
+    [
+        (tracts, "EPSG:2154", "declare a region where this coordinate system is used"),
+        (tracts, "EPSG:32639", "no tract lies on the map"),
+        (grid, "EPSG:32639", "swapped"),
+    ],
+)
+def test_a_swapped_region_has_no_tract(source, crs, words, tmp_path):
+    """The first is not used there; the second is, so that only the map shows the fault."""
+    given = with_option(source(tmp_path), "--region", "48.2,1.5,48.5,1.9")
+    given = with_option(given, "--crs", crs)
+    refused(words, "build", "map", *given, "-o", tmp_path / "m.npz")
     assert not (tmp_path / "m.npz").exists()
 
 

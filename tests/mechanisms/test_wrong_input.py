@@ -191,8 +191,8 @@ def too_large() -> PrivacyMap:
 
 
 def elsewhere() -> PrivacyMap:
-    """EPSG:2154 over Paris with longitude and latitude swapped: somewhere off Somalia."""
-    swapped = Plane.projected("EPSG:2154", Box(48.8, 2.2, 48.95, 2.5))
+    """A map in France, over its region with longitude and latitude swapped: off Somalia."""
+    swapped = Plane.projected("EPSG:32639", Box(48.8, 2.2, 48.95, 2.5))
     return PrivacyMap(np.full((4, 4), 1e-3), "1 km", (650000.0, 6860000.0), swapped)
 
 
