@@ -18,6 +18,7 @@ __all__ = [
     "as_points",
     "checked_coordinates",
     "plain_numbers",
+    "seem_degrees",
     "stacked_degrees",
 ]
 
@@ -148,3 +149,14 @@ def as_points(places: Points | ArrayLike, space: Space) -> Points:
         if isinstance(places, Points) and places.space == space
         else Points(checked_coordinates(places, space), space)
     )
+
+
+def seem_degrees(coordinates: ArrayLike, nats: float) -> bool:
+    """Whether numbers that should be metres are rather degrees.
+
+    They are if all are within 360 and the promise holds all places together within half a
+    nat of each other (odds change by at most 1.65): nobody asks that reports tell no two
+    places apart, but longitudes and latitudes read as metres look so.
+    """
+    numbers = np.asarray(coordinates, float)
+    return bool(np.abs(numbers).max(initial=0.0) <= 360.0 and 0.0 < nats < 0.5)

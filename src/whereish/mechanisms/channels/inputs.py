@@ -20,7 +20,7 @@ from whereish.privacy.metric import (
 from whereish.privacy.on_sites import indexed, site_distances
 from whereish.space.line import Line
 from whereish.space.plane import Plane
-from whereish.space.points import Points, plain_numbers
+from whereish.space.points import Points, plain_numbers, seem_degrees
 from whereish.space.raster import Raster
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
@@ -38,7 +38,6 @@ __all__ = [
     "kept_on",
     "loss_matrix",
     "refuse_degrees",
-    "seem_degrees",
     "sites_metric",
 ]
 
@@ -87,17 +86,6 @@ def check_entries(secrets: int, reports: int) -> None:
             f" {reports:,} reports are more: take fewer places, or a mechanism that needs no"
             " matrix (PlanarLaplace, EikonalMechanism)"
         )
-
-
-def seem_degrees(coordinates: ArrayLike, nats: float) -> bool:
-    """Whether numbers that should be metres are rather degrees.
-
-    They are if all are within 360 and the promise holds all places together within half a
-    nat of each other (odds change by at most 1.65): nobody asks that reports tell no two
-    places apart, but longitudes and latitudes read as metres look so.
-    """
-    numbers = np.asarray(coordinates, float)
-    return bool(np.abs(numbers).max(initial=0.0) <= 360.0 and 0.0 < nats < 0.5)
 
 
 def refuse_degrees(places: PlacesLike, sites: Sites, nats: float) -> None:

@@ -1,1 +1,38 @@
-"""Budgets: what has been released about whom."""
+"""Budgets: what has been released about whom, in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from whereish.errors import InvalidInput
+from whereish.publish.ledger.ledger import Budget, Database, Ledger
+from whereish.units import Epsilon
+
+__all__ = ["open_ledger"]
+
+
+def open_ledger(
+    address: str | Path,
+    *,
+    cap: Epsilon | str | None = None,
+    window_s: float | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Ledger:
+    """The ledger at a path (SQLite) or at "postgresql://..." (the `postgres` extra)."""
+    if cap is None and window_s is not None:
+        raise InvalidInput("a window needs a cap: the budget that holds within it")
+    budget = None if cap is None else Budget(Epsilon.of(cap), window_s)
+    database: Database
+    if str(address).startswith(("postgresql://", "postgres://")):
+        from whereish.publish.ledger.postgres import PostgresDatabase
+
+        database = PostgresDatabase(str(address))
+    else:
+        from whereish.publish.ledger.sqlite import SqliteDatabase
+
+        if budget is None and not Path(address).exists():
+            raise InvalidInput(f"there is no ledger {Path(address).name}; a new one needs a cap")
+        database = SqliteDatabase(Path(address))
+    return Ledger(database, budget, clock=clock)

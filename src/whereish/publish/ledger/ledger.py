@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.units import Epsilon, at_least_one
 
-__all__ = ["Budget", "Charge", "Database", "Entry", "Ledger", "Statement", "open_ledger"]
+__all__ = ["Budget", "Charge", "Database", "Entry", "Ledger", "Statement"]
 
 PENDING: Final = "pending"
 RELEASED: Final = "released"
@@ -362,28 +361,3 @@ def _gathered(charges: Iterable[Charge]) -> list[Charge]:
 def charges_of(times: Mapping[tuple[str, float], int]) -> list[Charge]:
     """Charges from counts by subject and level per metre."""
     return [Charge(who, Epsilon.per_metre(eps), count) for (who, eps), count in times.items()]
-
-
-def open_ledger(
-    address: str | Path,
-    *,
-    cap: Epsilon | str | None = None,
-    window_s: float | None = None,
-    clock: Callable[[], float] = time.time,
-) -> Ledger:
-    """The ledger at a path (SQLite) or at "postgresql://..." (the `postgres` extra)."""
-    if cap is None and window_s is not None:
-        raise InvalidInput("a window needs a cap: the budget that holds within it")
-    budget = None if cap is None else Budget(Epsilon.of(cap), window_s)
-    database: Database
-    if str(address).startswith(("postgresql://", "postgres://")):
-        from whereish.publish.ledger.postgres import PostgresDatabase
-
-        database = PostgresDatabase(str(address))
-    else:
-        from whereish.publish.ledger.sqlite import SqliteDatabase
-
-        if budget is None and not Path(address).exists():
-            raise InvalidInput(f"there is no ledger {Path(address).name}; a new one needs a cap")
-        database = SqliteDatabase(Path(address))
-    return Ledger(database, budget, clock=clock)
