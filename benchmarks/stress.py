@@ -1,7 +1,8 @@
-"""All that publishing must survive, by one command: ``make stress``.
+"""All that publishing and audits must survive, by one command: ``make stress``.
 
-Races for a budget, kill -9, full disks, damaged files, Spark and Dask that run tasks again,
-and GDAL's reading of a large output.  ``python -m benchmarks.stress 0.1`` runs a tenth of
+The statistical audit in full numbers, races for a budget, kill -9, full disks, damaged files,
+Spark and Dask that run tasks again, and GDAL's reading of a large output.
+``python -m benchmarks.stress 0.1`` runs a tenth of
 the numbers.
 """
 
@@ -14,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import whereish as wh
-from benchmarks import damage, stress_hdfs, stress_publish, stress_spark
+from benchmarks import damage, stress_audit, stress_hdfs, stress_publish, stress_spark
 from benchmarks.measure import Bars
 from benchmarks.ogrinfo import POINT, layer, ogrinfo, ogrinfo_lacks
 
@@ -68,6 +69,7 @@ def readers(rows: int) -> list[str]:
 def main(share: float = 1.0) -> int:
     failed = [
         *stress_publish.main(share),
+        *stress_audit.main(share),
         *damage.main(max(1, round(share * damage.EACH))),
         *readers(max(1, round(share * ROWS))),
         *engines(),
