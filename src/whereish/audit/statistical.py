@@ -1,11 +1,10 @@
 """Statistical audit: a lower confidence bound on the epsilon of any sampler.
 
 A sampler that keeps eps * d has P(S|x) <= e^{eps d(x,y)} P(S|y) for every event S.
-The audit looks in one part of the reports for secrets x, y and an event S that tell most,
-by a race: pairs of secrets with families of events (:mod:`whereish.audit.events`) are
-compared on few reports, the most promising ones again on more.  What it has chosen is
-counted on the other, larger part, so nothing of the search enters the bound.  The bound
-holds whatever the sampler claims and with whatever code: only its output is used.
+The audit looks in one part of the reports for secrets x, y and an event S that tell most
+(:mod:`whereish.audit.race`).  What it has chosen is counted on the other, larger part, so
+nothing of the search enters the bound.  The bound holds whatever the sampler claims and
+with whatever code: only its output is used.
 
 The test.  Each of 2n reports is of x or of y by a fair coin.  Given that a report falls
 into S, it is of x with probability P(S|x) / (P(S|x) + P(S|y)), so of N hits the a that
@@ -30,11 +29,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from whereish.audit.events import KINDS, Choice, Event, Promise, Reports, Tally, View, fitted
+from whereish.audit.events import Reports
 from whereish.audit.pairs import Pair, pairs_among, pairs_around
-from whereish.errors import InvalidInput, WhereishError
+from whereish.audit.race import Draw, race
+from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.privacy.metric import Euclidean, Metric
 from whereish.randomness import Randomness, secure
@@ -44,7 +44,6 @@ from whereish.units import Epsilon
 __all__ = ["StatisticalAudit", "statistical"]
 
 Sampler: TypeAlias = Callable[[FloatArray], ArrayLike]
-Draw: TypeAlias = Callable[[FloatArray, int], Iterator[Reports]]
 
 POWER = 0.9
 """The probability with which `smallest_excess` would have been seen."""
@@ -52,9 +51,6 @@ POWER = 0.9
 _BATCH = 2**18
 _LEARNING_SHARE = 5
 _MOST_LEARNING = 2**24
-_FIRST_ROUND = (500, 20_000)
-_NEXT_ROUND = 8
-_SURVIVORS = (24, 3)
 
 
 @dataclass(frozen=True)
@@ -159,7 +155,7 @@ def statistical(
     draw = _drawing(sampler, measure, rng)
     learning = min(samples // _LEARNING_SHARE, _MOST_LEARNING)
     testing, risk = samples - learning, 1 - confidence
-    pair, event = _race(pairs, measure, draw, learning, testing, risk)
+    pair, event = race(pairs, measure, draw, learning, testing, risk)
     coin = np.random.Generator(np.random.PCG64(secure(rng).words(4).tolist()))
     of_first = int(coin.binomial(2 * testing, 0.5))
     first, other = (
@@ -264,104 +260,3 @@ def _drawing(sampler: Mechanism | Sampler, metric: Metric, rng: Randomness | Non
             yield Reports(reports, metric)
 
     return draw
-
-
-@dataclass(frozen=True, eq=False)
-class _Contender:
-    """A pair in one order with one family of events."""
-
-    pair: Pair
-    backwards: bool
-    kind: str
-
-
-def _race(
-    pairs: list[Pair], metric: Metric, draw: Draw, learning: int, testing: int, risk: float
-) -> tuple[Pair, Event]:
-    """The pair (in the order of its event) and the event that promise the highest bound."""
-    running = [
-        _Contender(pair, backwards, kind)
-        for pair in pairs
-        for backwards in (False, True)
-        for kind in KINDS
-    ]
-    low, high = _FIRST_ROUND
-    count = min(max(learning // 64, low), high, learning)
-    for survivors in (*_SURVIVORS, 1):
-        last = survivors == 1
-        count = learning if last else min(count, learning)
-        ranked = _round(running, metric, draw, count, testing, risk)
-        running = [contender for contender, _ in ranked[:survivors]]
-        count *= _NEXT_ROUND
-    winner, choice = ranked[0]
-    pair = winner.pair
-    return (Pair(pair.y, pair.x, pair.distance) if winner.backwards else pair), choice.event
-
-
-def _round(
-    running: list[_Contender], metric: Metric, draw: Draw, count: int, testing: int, risk: float
-) -> list[tuple[_Contender, Choice]]:
-    """Contenders with their best events, on `count` reports of each secret; best first."""
-    by_pair: dict[int, list[_Contender]] = {}
-    for contender in running:
-        by_pair.setdefault(id(contender.pair), []).append(contender)
-    found: list[tuple[_Contender, Choice]] = []
-    refusal: WhereishError | None = None
-    for contenders in by_pair.values():
-        try:
-            found += _compared(contenders, metric, draw, count, testing, risk, len(running))
-        except WhereishError as error:  # a secret outside what the sampler takes
-            refusal = error
-    if not found and refusal is not None:
-        raise refusal
-    return sorted(found, key=lambda entry: -entry[1].promise)
-
-
-def _compared(
-    contenders: list[_Contender],
-    metric: Metric,
-    draw: Draw,
-    count: int,
-    testing: int,
-    risk: float,
-    rivals: int,
-) -> list[tuple[_Contender, Choice]]:
-    """The best event of each contender for one pair."""
-    pair = contenders[0].pair
-    tallies: list[tuple[_Contender, Tally]] = []
-    for batches in zip(draw(pair.x, count), draw(pair.y, count), strict=True):
-        halves = [batch.halves() for batch in batches]
-        if not tallies:
-            for contender in contenders:
-                here, there = (pair.x, pair.y)[:: -1 if contender.backwards else 1]
-                own = halves[contender.backwards][0]
-                family = fitted(contender.kind, View(here, there, metric), own)
-                if family is not None:
-                    tallies.append((contender, Tally(family)))
-        for contender, tally in tallies:
-            for secret in range(2):
-                tally.add(secret ^ contender.backwards, halves[secret])
-    promise = _promise(pair.distance, testing / count, risk, rivals)
-    return [(contender, tally.family.choose(tally.counts, promise)) for contender, tally in tallies]
-
-
-def _promise(distance: float, ratio: float, risk: float, rivals: int) -> Promise:
-    """Which lower bound per unit of distance hits promise for `ratio` times as many reports.
-
-    The normal bound of the test, less sqrt(2 ln k) standard errors of what was learned, the
-    luck to expect of the best of k: `rivals` with some ten unlike events each.
-    """
-    from scipy.stats import norm
-
-    quantile, luck = float(norm.isf(risk)), math.sqrt(2 * math.log(10 * rivals))
-
-    def promise(
-        first: NDArray[np.int64], other: NDArray[np.int64], share: float
-    ) -> NDArray[np.float64]:
-        errors = luck + quantile / math.sqrt(ratio / share)
-        some = np.maximum(first, 1)
-        spread = np.sqrt(1 / some + 1 / (other + 1))
-        level = np.log(some / (other + 1)) - errors * spread
-        return np.where(first > 0, level / distance, -np.inf)
-
-    return promise
