@@ -276,10 +276,12 @@ class TestSearch:
             return noise(secrets)
 
         samples = 1_200_000
-        audited(watched, [0, 0], [400, 0], metric=PLANE, samples=samples)
+        found = audited(watched, metric=PLANE, at=[0, 0], samples=samples)
         assert largest <= 2**18
-        assert sum(drawn.values()) <= 2.6 * samples
-        assert len(drawn) == 2
+        tested = {tuple(secret) for secret in found.secrets}
+        assert all(abs(drawn[secret] - samples) < 6 * math.sqrt(samples) for secret in tested)
+        assert all(drawn[secret] <= samples / 5 for secret in drawn if secret not in tested)
+        assert len(drawn) == 81
 
     def test_bad_questions(self):
         noise = planar(0, EPS)

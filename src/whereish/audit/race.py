@@ -21,10 +21,11 @@ from whereish.errors import WhereishError
 from whereish.privacy.metric import Metric
 from whereish.space.points import FloatArray
 
-__all__ = ["Draw", "race"]
+__all__ = ["BATCH", "Draw", "race"]
 
 Draw: TypeAlias = Callable[[FloatArray, int], Iterator[Reports]]
-"""So many reports of one secret, in batches."""
+"""So many reports of one secret, in batches of `BATCH`."""
+BATCH = 2**18
 
 _FIRST_ROUND = (500, 20_000)
 _NEXT_ROUND = 8
@@ -36,79 +37,88 @@ class _Contender:
     """A pair in one order with one family of events."""
 
     pair: Pair
-    backwards: bool
     kind: str
+
+    @property
+    def keys(self) -> tuple[bytes, bytes]:
+        """Names of the two secrets, to look up their reports."""
+        return self.pair.x.tobytes(), self.pair.y.tobytes()
+
+    @property
+    def secrets(self) -> dict[bytes, FloatArray]:
+        """The two secrets by name."""
+        return dict(zip(self.keys, (self.pair.x, self.pair.y), strict=True))
 
 
 def race(
     pairs: list[Pair], metric: Metric, draw: Draw, learning: int, testing: int, risk: float
 ) -> tuple[Pair, Event]:
-    """The pair (in the order of its event) and the event that promise the highest bound."""
-    running = [
-        _Contender(pair, backwards, kind)
-        for pair in pairs
-        for backwards in (False, True)
-        for kind in KINDS
-    ]
+    """The pair (in the order of its event) and the event that promise the highest bound.
+
+    No secret is drawn more than `learning` times.
+    """
+    both = [way for pair in pairs for way in (pair, Pair(pair.y, pair.x, pair.distance))]
+    running = [_Contender(pair, kind) for pair in both for kind in KINDS]
     low, high = _FIRST_ROUND
     count = min(max(learning // 64, low), high)
     for survivors in _SURVIVORS:
-        if count >= learning:
+        if 2 * count > learning:
             break
         ranked = _round(running, metric, draw, count, testing, risk)
         running = [contender for contender, _ in ranked[:survivors]]
+        learning -= count
         count *= _NEXT_ROUND
-    ranked = _round(running, metric, draw, learning, testing, risk)
-    winner, choice = ranked[0]
-    pair = winner.pair
-    return (Pair(pair.y, pair.x, pair.distance) if winner.backwards else pair), choice.event
+    winner, choice = _round(running, metric, draw, learning, testing, risk)[0]
+    return winner.pair, choice.event
 
 
 def _round(
     running: list[_Contender], metric: Metric, draw: Draw, count: int, testing: int, risk: float
 ) -> list[tuple[_Contender, Choice]]:
-    """Contenders with their best events, on `count` reports of each secret; best first."""
-    by_pair: dict[int, list[_Contender]] = {}
-    for contender in running:
-        by_pair.setdefault(id(contender.pair), []).append(contender)
-    found: list[tuple[_Contender, Choice]] = []
-    refusal: WhereishError | None = None
-    for contenders in by_pair.values():
-        try:
-            found += _compared(contenders, metric, draw, count, testing, risk, len(running))
-        except WhereishError as error:  # a secret outside what the sampler takes
-            refusal = error
-    if not found and refusal is not None:
-        raise refusal
-    return sorted(found, key=lambda entry: -entry[1].promise)
+    """Contenders with their best events, on `count` reports of each secret; best first.
 
-
-def _compared(
-    contenders: list[_Contender],
-    metric: Metric,
-    draw: Draw,
-    count: int,
-    testing: int,
-    risk: float,
-    rivals: int,
-) -> list[tuple[_Contender, Choice]]:
-    """The best event of each contender for one pair."""
-    pair = contenders[0].pair
+    Contenders share the reports of a secret.  Those with a secret that the sampler refuses
+    leave the race.
+    """
+    secrets = {key: place for one in running for key, place in one.secrets.items()}
+    sources = {key: draw(place, count) for key, place in secrets.items()}
     tallies: list[tuple[_Contender, Tally]] = []
-    for batches in zip(draw(pair.x, count), draw(pair.y, count), strict=True):
-        halves = [batch.halves() for batch in batches]
-        if not tallies:
-            for contender in contenders:
-                here, there = (pair.x, pair.y)[:: -1 if contender.backwards else 1]
-                own = halves[contender.backwards][0]
-                family = fitted(contender.kind, View(here, there, metric), own)
-                if family is not None:
-                    tallies.append((contender, Tally(family)))
+    for low in range(0, count, BATCH):
+        batch: dict[bytes, tuple[Reports, Reports]] = {}
+        refusal: WhereishError | None = None
+        for key, source in sources.items():
+            try:
+                batch[key] = next(source).halves()
+            except WhereishError as error:
+                if low > 0:
+                    raise
+                refusal = error
+        if low == 0:
+            left = [one for one in running if all(key in batch for key in one.keys)]
+            if not left and refusal is not None:
+                raise refusal
+            tallies = _fitted(left, metric, batch)
+            sources = {key: sources[key] for key in batch}
         for contender, tally in tallies:
-            for secret in range(2):
-                tally.add(secret ^ contender.backwards, halves[secret])
-    promise = _promise(pair.distance, testing / count, risk, rivals)
-    return [(contender, tally.family.choose(tally.counts, promise)) for contender, tally in tallies]
+            for secret, key in enumerate(contender.keys):
+                tally.add(secret, batch[key])
+    ranked = []
+    for contender, tally in tallies:
+        promise = _promise(contender.pair.distance, testing / count, risk, len(running))
+        ranked.append((contender, tally.family.choose(tally.counts, promise)))
+    return sorted(ranked, key=lambda entry: -entry[1].promise)
+
+
+def _fitted(
+    running: list[_Contender], metric: Metric, batch: dict[bytes, tuple[Reports, Reports]]
+) -> list[tuple[_Contender, Tally]]:
+    """Families with limits from one half of the first reports."""
+    found = []
+    for one in running:
+        family = fitted(one.kind, View(one.pair.x, one.pair.y, metric), batch[one.keys[0]][0])
+        if family is not None:
+            found.append((one, Tally(family)))
+    return found
 
 
 def _promise(distance: float, ratio: float, risk: float, rivals: int) -> Promise:

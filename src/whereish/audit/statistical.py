@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from whereish.audit.events import Reports
 from whereish.audit.pairs import Pair, pairs_among, pairs_around
-from whereish.audit.race import Draw, race
+from whereish.audit.race import BATCH, Draw, race
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.privacy.metric import Euclidean, Metric
@@ -48,7 +48,6 @@ Sampler: TypeAlias = Callable[[FloatArray], ArrayLike]
 POWER = 0.9
 """The probability with which `smallest_excess` would have been seen."""
 
-_BATCH = 2**18
 _LEARNING_SHARE = 5
 _MOST_LEARNING = 2**24
 
@@ -141,7 +140,7 @@ def statistical(
         distances are tried, or several places, of which all pairs are.
     samples
         Reports drawn for each secret, on average; at most a fifth of them to choose the
-        event.  A search draws as many of the secrets that it drops, or fewer.
+        event.  Secrets that a search drops are drawn less often.
     """
     if not 0.5 < confidence < 1:
         raise InvalidInput(f"confidence must be between 0.5 and 1; got {confidence!r}")
@@ -247,8 +246,8 @@ def _drawing(sampler: Mechanism | Sampler, metric: Metric, rng: Randomness | Non
     """Reports of one secret, batch by batch."""
 
     def draw(secret: FloatArray, count: int) -> Iterator[Reports]:
-        for low in range(0, count, _BATCH):
-            secrets = np.tile(secret, (min(_BATCH, count - low), 1))
+        for low in range(0, count, BATCH):
+            secrets = np.tile(secret, (min(BATCH, count - low), 1))
             reports = (
                 sampler.report(secrets, rng=rng).coordinates
                 if isinstance(sampler, Mechanism)
