@@ -1,6 +1,6 @@
 """Faults put into the numerics on purpose, and whether the nearest tests see them.
 
-    python -m stress.mutants [--only PATTERN] [--list]
+    python -m stress.mutants [--only PATTERN] [--jobs N] [--list]
 
 Each mutant of :mod:`stress.mutant_tables` changes one text in one file of a temporary copy
 of the tree (the working tree is never touched) and runs its nearest tests there.  Before,
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -71,24 +72,20 @@ def run_tests(tree: Path, tests: Sequence[str]) -> tuple[int, str, float]:
     }
     # Examples of Hypothesis are the same in every run, so that a verdict is, too.
     options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *dict.fromkeys(tests)],
-        cwd=tree,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        preexec_fn=_limit_cpu,
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return done.returncode, done.stdout, cpu_s
-
-
-def _limit_cpu() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
+    with tempfile.TemporaryFile() as told:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *dict.fromkeys(tests)],
+            cwd=tree,
+            env=environment,
+            stdout=told,
+            stderr=subprocess.STDOUT,
+        )
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S))
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        told.seek(0)
+        output = told.read().decode(errors="replace")
+    return process.returncode, output, used.ru_utime + used.ru_stime
 
 
 def check_unchanged(tree: Path, mutants: Sequence[Mutant]) -> float:
@@ -141,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Judge the chosen mutants and print the table."""
     parser = argparse.ArgumentParser(prog="stress.mutants", description=__doc__.split("\n")[0])
     parser.add_argument("--only", action="append", metavar="PATTERN", help="names of mutants")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants judged side by side")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     options = parser.parse_args(arguments)
     patterns = options.only or ["*"]
@@ -161,11 +159,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cpu_s = check_unchanged(unchanged, mutants)
             print(f"{'passed':9}{cpu_s:7.1f} s  all nearest tests, without a mutant", flush=True)
             verdicts = []
-            for mutant in mutants:
-                verdict = judge(mutant, unchanged)
-                word = "killed" if verdict.killed else "SURVIVED"
-                print(f"{word:9}{verdict.cpu_s:7.1f} s  {mutant.name}", flush=True)
-                verdicts.append(verdict)
+            with ThreadPoolExecutor(options.jobs) as pool:
+                for verdict in pool.map(lambda mutant: judge(mutant, unchanged), mutants):
+                    word = "killed" if verdict.killed else "SURVIVED"
+                    print(f"{word:9}{verdict.cpu_s:7.1f} s  {verdict.mutant.name}", flush=True)
+                    verdicts.append(verdict)
     except (Stale, Undecided) as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,7 +1,8 @@
-"""All that publishing must survive, by one command: ``make stress``.
+"""All that publishing and audits must survive, by one command: ``make stress``.
 
-Races for a budget, kill -9, full disks, damaged files, Spark and Dask that run tasks again,
-and GDAL's reading of a large output.  ``python -m stress 0.1`` runs a tenth of
+The statistical audit in full numbers, races for a budget, kill -9, full disks, damaged files,
+Spark and Dask that run tasks again, and GDAL's reading of a large output.
+``python -m stress 0.1`` runs a tenth of
 the numbers.
 """
 
@@ -15,10 +16,7 @@ from pathlib import Path
 
 import whereish as wh
 from benchmarks.measure import Bars
-from stress import damage
-from stress import hdfs_jobs as stress_hdfs
-from stress import publish as stress_publish
-from stress import spark as stress_spark
+from stress import audit, damage, hdfs_jobs, publish, spark
 from stress.ogrinfo import POINT, layer, ogrinfo, ogrinfo_lacks
 
 ROWS = 100_000
@@ -70,12 +68,13 @@ def readers(rows: int) -> list[str]:
 
 def main(share: float = 1.0) -> int:
     failed = [
-        *stress_publish.main(share),
+        *publish.main(share),
+        *audit.main(share),
         *damage.main(max(1, round(share * damage.EACH))),
         *readers(max(1, round(share * ROWS))),
         *engines(),
-        *stress_spark.main(),
-        *stress_hdfs.main(),
+        *spark.main(),
+        *hdfs_jobs.main(),
     ]
     print(f"\n{verdict(failed, Bars.skipped)}")
     return 1 if failed else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stress.mutant import Mutant
-from stress.mutant_tables import certificates, globe, laws, metrics, samplers
+from stress.mutant_tables import certificates, globe, laws, metrics, planes, samplers
 
 __all__ = ["MUTANTS"]
 
@@ -12,5 +12,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *laws.MUTANTS,
     *samplers.MUTANTS,
     *globe.MUTANTS,
+    *planes.MUTANTS,
     *metrics.MUTANTS,
 )

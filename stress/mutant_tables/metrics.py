@@ -158,6 +158,28 @@ MUTANTS = (
         "an interrupted job resumes with other roads",
     ),
     Mutant(
+        "statistical audit at twice its risk",
+        _SRC + "audit/statistical.py",
+        "q = float(beta.isf(risk, other + 1, first))",
+        "q = float(beta.isf(2 * risk, other + 1, first))",
+        (
+            "tests/audit/test_statistical.py"
+            "::TestRisk::test_the_bound_is_too_high_with_at_most_the_risk_exactly",
+        ),
+        "honest mechanisms are refuted more often than the confidence says",
+    ),
+    Mutant(
+        "statistical audit with one hit too few",
+        _SRC + "audit/statistical.py",
+        "q = float(beta.isf(risk, other + 1, first))",
+        "q = float(beta.isf(risk, max(other, 1), first))",
+        (
+            "tests/audit/test_statistical.py"
+            "::TestRisk::test_the_bound_is_too_high_with_at_most_the_risk_exactly",
+        ),
+        "honest mechanisms are refuted more often than the confidence says",
+    ),
+    Mutant(
         "channel verified for distances taken as exact",
         _SRC + "mechanisms/channels/channel.py",
         "found = largest_ratio(self.weights, distances, distance_error=error)",

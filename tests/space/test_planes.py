@@ -12,7 +12,7 @@ from flint import arb
 from pyproj import Geod, Transformer
 
 import whereish as wh
-from stress import planes as sample_planes
+from stress import planes
 from whereish.errors import InvalidInput
 from whereish.mechanisms.saved import space_from_json, space_to_json
 from whereish.privacy.guarantee import Basis
@@ -74,11 +74,11 @@ def test_planes_that_need_a_datum_shift_are_not_torn(crs, monkeypatch):
 
     def jump():
         generator = np.random.default_rng(11)
-        along = sample_planes.largest_jump_m(plane, generator, 256)
-        return max(along, sample_planes.border_jump_m(plane, generator))
+        along = planes.largest_jump_m(plane, generator, 256)
+        return max(along, planes.border_jump_m(plane, generator))
 
     assert plane.proven
-    assert jump() <= sample_planes.ROUNDING_M
+    assert jump() <= planes.ROUNDING_M
     # The search sees a tear where there is one.
     monkeypatch.setattr(Operation, "transformer", lambda _: switching(crs))
     assert jump() > 0.5
@@ -183,7 +183,7 @@ def test_scale_factors_are_proven_and_tight(crs):
 def test_no_short_segment_is_stretched_beyond_the_charge(crs):
     plane = Plane.projected(crs, FAMILIES[crs])
     generator = np.random.default_rng(7)
-    assert sample_planes.largest_stretch(plane, 20_000, generator) <= plane.scale
+    assert planes.largest_stretch(plane, 20_000, generator) <= plane.scale
 
 
 def test_the_charge_keeps_its_margin_above_the_largest_stretch():
@@ -266,7 +266,7 @@ def test_a_clamped_report_is_moved_towards_the_region_not_across_it():
 
 
 def test_sampled_epsg_planes_are_neither_torn_nor_stretched_beyond_their_charge():
-    found = sample_planes.sample(25, 5_000, np.random.default_rng(2))
+    found = planes.sample(25, 5_000, np.random.default_rng(2))
     assert found.torn == []
     assert found.exceeded == []
     assert found.proven >= 22
