@@ -12,7 +12,7 @@ HDFS ?= $(abspath $(VENV))/hdfs
 MAKE_VENV = $(PYTHON) -m venv $(VENV) 2>/dev/null || { \
   echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
 
-.PHONY: demo test lint bench stress mutants docs clean
+.PHONY: demo test quick lint bench stress mutants docs clean
 
 $(READY): pyproject.toml
 	@$(MAKE_VENV)
@@ -31,6 +31,10 @@ test: lint
 	@scripts/system-packages.sh
 	@PYTHON=$(abspath $(BIN))/python scripts/ogrinfo-parquet.sh $(OGRINFO) || echo "the tests of ogrinfo are skipped"
 	WHEREISH_OGRINFO=$(OGRINFO) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The developer's loop: what is not marked slow, in about two minutes of CPU.
+quick: $(READY)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check .

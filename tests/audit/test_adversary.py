@@ -39,7 +39,7 @@ def test_a_strong_prior_ignores_the_report():
     assert attack.error == pytest.approx(0.1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 10**6))
 def test_laws_of_information(n, m, seed):
     rng = np.random.default_rng(seed)

@@ -60,7 +60,7 @@ def test_the_bounds_are_attained_and_a_smaller_metric_is_refuted(worst):
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_worst_adversaries_find_exactly_the_audit_s_factor(seed):
     matrix, d = random_channel(seed)
     factor = audit.exact(matrix, d).factor

@@ -62,7 +62,6 @@ def _by_definition(metric: Metric, i: int, j: int) -> float:
     return float(metric(PLACES[i], PLACES[j]))
 
 
-@settings(deadline=None)
 @given(expressions, rows_of)
 def test_restriction_keeps_every_distance_of_every_composition(metric, rows):
     index = np.array(rows)
@@ -73,7 +72,6 @@ def test_restriction_keeps_every_distance_of_every_composition(metric, rows):
     np.testing.assert_array_equal(some, distances[np.ix_(index, index)])
 
 
-@settings(deadline=None)
 @given(st.recursive(matrices, _nested, max_leaves=5), rows_of, st.integers(1, 3))
 def test_restriction_of_metrics_on_tuples_of_sites(base, rows, size):
     index, generator = np.array(rows), np.random.default_rng(len(rows))
@@ -120,7 +118,7 @@ def test_a_restricted_channel_on_a_sum_of_matrices_certifies_no_falsehood(tmp_pa
         wh.Channel(some.secrets, some.reports, some.weights, short).verify()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(expressions, rows_of)
 def test_a_restricted_channel_verifies_saves_and_loads(tmp_path_factory, metric, rows):
     distances, _ = site_distances(metric, COUNT, PLACES)

@@ -276,7 +276,7 @@ def test_the_share_of_failed_tests_is_that_of_the_model(rng):
 # Budgets
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.floats(1e-3, 1.0),
     st.integers(1, 30),

@@ -389,7 +389,7 @@ def test_the_scope_says_what_must_hold_for_levels_of_rows():
 
 
 @given(st.lists(st.tuples(st.floats(-180, 180), st.floats(-90, 90), st.integers(0, 5)), min_size=1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_wkb_of_every_dialect(rows):
     made = []
     for lon, lat, dialect in rows:

@@ -200,7 +200,7 @@ def test_races_give_exactly_the_cap(address):
     count=st.integers(1, 60),
     parts=st.integers(1, 7),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_n_charges_of_an_nth_fit_and_one_more_does_not(tmp_path_factory, per_km, count, parts):
     epsilon = wh.Epsilon.of(f"{per_km!r}/km")
     try:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from whereish.solvers.channels.posterior import euclidean_argmin, geometric_medians
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 30), st.integers(1, 25), st.integers(0, 10**6))
 def test_cutting_planes_find_the_exact_argmin(n, columns, seed):
     rng = np.random.default_rng(seed)

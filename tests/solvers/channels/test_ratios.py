@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from whereish.errors import InvalidInput
@@ -32,7 +32,6 @@ def brute_force(matrix, distances):
     )
 
 
-@settings(deadline=None)
 @given(st.integers(2, 5), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_encloses_brute_force(n, m, random):
     weights = np.array([[random.randint(1, 2**62) for _ in range(m)] for _ in range(n)])

@@ -49,7 +49,7 @@ corners = st.lists(st.floats(0.3, 3.0), min_size=4, max_size=4).map(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(P=corners, eps=corners, height=st.floats(0.2, 2.0))
 def test_the_bound_of_a_square_holds_inside_it(P, eps, height):
     cell = (height, 1.0)
@@ -220,7 +220,6 @@ def test_reports_on_a_small_map_depend_on_the_secret(price):
     assert told > 0.5 * price * 5 * math.sqrt(2)
 
 
-@settings(deadline=None)
 @given(P=corners, height=st.floats(0.2, 2.0))
 def test_the_box_of_ratios_holds_the_law_that_has_these_slopes(P, height):
     boxes = np.stack(_ratio_boxes(corner_slopes(P, (height, 1.0)), (height, 1.0)))

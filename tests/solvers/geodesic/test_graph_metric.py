@@ -38,7 +38,7 @@ def by_dijkstra(metric: GraphMetric) -> np.ndarray:
     return np.minimum(dijkstra(graph.tocsr(), directed=False), LIMIT)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(1, 12),

@@ -42,7 +42,7 @@ def test_bad_factor(factor):
         greedy_spanner(np.zeros((2, 2)), factor)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(2, 12), st.integers(0, 10**6))
 def test_closure_is_the_largest_metric_below(n, seed):
     rng = np.random.default_rng(seed)

@@ -57,7 +57,6 @@ def test_masses_are_the_integral_of_the_density():
     assert float(radial.survival(0.0)) == 1.0
 
 
-@settings(deadline=None)
 @given(st.floats(0.0, 0.999999))
 def test_quantile_inverts_the_survival(chance):
     radial = pieces()
@@ -155,7 +154,7 @@ PROMISES = [
 ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.sampled_from(PROMISES),
     st.lists(st.tuples(st.floats(10, 2000), st.floats(-0.5, 0.5)), min_size=1, max_size=6),
