@@ -28,7 +28,7 @@ from benchmarks.measure import DATA
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.mechanisms.traces.budget import FixedRate, FixedUtility
 from whereish.mechanisms.traces.predictive import PredictiveMechanism
-from whereish.privacy.metric import GreatCircle
+from whereish.privacy.norms import GreatCircle
 from whereish.randomness import SeededRandomness
 from whereish.units import Epsilon, Length
 

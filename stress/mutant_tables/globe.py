@@ -52,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         "distances on the globe as exact as those on a plane",
-        _SRC + "privacy/metric.py",
+        _SRC + "privacy/norms.py",
         "        return DISTANCE_ERROR\n",
         "        return 2.0**-53\n",
         (_DISTANCES + "::test_coordinate_errors_follow_the_metric",),

@@ -12,7 +12,7 @@ _PRIVACY = "tests/privacy/"
 MUTANTS = (
     Mutant(
         "stretched metric not rounded down",
-        _SRC + "privacy/metric.py",
+        _SRC + "privacy/norms.py",
         "Scaled((1.0 - 2.0**-50) / scale, self)",
         "Scaled(1.0 / scale, self)",
         (_PRIVACY + "test_privacy.py::test_a_stretched_metric_is_below_to_the_last_bit",),
@@ -20,7 +20,7 @@ MUTANTS = (
     ),
     Mutant(
         "distances from coordinates taken as exact",
-        _SRC + "privacy/metric.py",
+        _SRC + "privacy/norms.py",
         "return np.asarray(metric.relative_error + absolute)",
         "return np.asarray(0 * metric.relative_error + absolute)",
         (_PRIVACY + "test_privacy.py::test_the_error_of_computed_distances_covers_their_rounding",),
@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "tuples compared without their size",
-        _SRC + "privacy/metric.py",
+        _SRC + "privacy/tuples.py",
         "return 1.0 if isinstance(other, TupleSum) else float(self.size)",
         "return 1.0",
         (_PRIVACY + "test_privacy.py::test_tuples",),

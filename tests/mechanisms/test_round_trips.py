@@ -19,22 +19,12 @@ from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.saved import load_artefact, space_from_json, space_to_json
 from whereish.privacy.distinguishability import DistanceLevel, Distinguishability
+from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.privacy.metric import (
-    Chebyshev,
-    Euclidean,
-    Finite,
-    Geodesic,
-    GreatCircle,
-    Manhattan,
-    Metric,
-    Scaled,
-    Sum,
-    TupleMax,
-    TupleSum,
-)
-from whereish.privacy.tuples import DifferentPlaces, Records
+from whereish.privacy.metric import Metric, Scaled, Sum
+from whereish.privacy.norms import Chebyshev, Euclidean, Geodesic, GreatCircle, Manhattan
+from whereish.privacy.tuples import DifferentPlaces, Records, TupleMax, TupleSum
 from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane

@@ -24,7 +24,7 @@ from whereish.mechanisms.maps import options as eikonal_build
 from whereish.mechanisms.maps import query as eikonal_query
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.privacy.metric import Euclidean
+from whereish.privacy.norms import Euclidean
 from whereish.space.box import Box
 from whereish.space.plane import Plane
 from whereish.space.points import Points, seem_degrees

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from whereish.errors import InvalidInput
 from whereish.privacy.distinguishability import DistanceLevel, Distinguishability
-from whereish.privacy.metric import Euclidean, Manhattan, Metric
+from whereish.privacy.metric import Metric
+from whereish.privacy.norms import Euclidean, Manhattan
 
 EPS = "1/km"
 LINEAR = Distinguishability.linear(EPS)

@@ -9,13 +9,9 @@ import pytest
 from flint import arb, ctx
 
 import whereish as wh
-from whereish.privacy.metric import (
-    Euclidean,
-    GreatCircle,
-    Sum,
-    TupleSum,
-    coordinate_error,
-)
+from whereish.privacy.metric import Sum
+from whereish.privacy.norms import Euclidean, GreatCircle, coordinate_error
+from whereish.privacy.tuples import TupleSum
 from whereish.space.sphere import DISTANCE_ERROR, RADIUS_M, great_circle_m
 from whereish.units import Epsilon
 

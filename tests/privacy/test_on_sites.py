@@ -11,19 +11,12 @@ from hypothesis import strategies as st
 
 import whereish as wh
 from whereish.errors import InvalidInput, NotPrivate
+from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import (
-    Chebyshev,
-    Euclidean,
-    Finite,
-    Manhattan,
-    Metric,
-    Scaled,
-    Sum,
-    TupleMax,
-    TupleSum,
-)
+from whereish.privacy.metric import Metric, Scaled, Sum
+from whereish.privacy.norms import Chebyshev, Euclidean, Manhattan
 from whereish.privacy.on_sites import indexed, restricted_metric, site_distances
+from whereish.privacy.tuples import TupleMax, TupleSum
 from whereish.solvers.channels.rows import TOTAL
 
 COUNT = 6

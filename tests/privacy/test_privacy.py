@@ -24,7 +24,8 @@ from whereish.privacy import (
     TupleSum,
 )
 from whereish.privacy.distinguishability import Distinguishability
-from whereish.privacy.metric import Sum, coordinate_error
+from whereish.privacy.metric import Sum
+from whereish.privacy.norms import coordinate_error
 from whereish.units import Epsilon
 
 PLACE = arrays(float, (3, 2), elements=st.floats(-80, 80))

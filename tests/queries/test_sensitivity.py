@@ -11,7 +11,7 @@ import pytest
 
 from whereish.errors import InvalidInput
 from whereish.privacy import Euclidean, Records, TupleMax, TupleSum
-from whereish.privacy.metric import Manhattan
+from whereish.privacy.norms import Manhattan
 from whereish.privacy.tuples import DifferentPlaces, Discrete
 from whereish.queries import (
     Average,

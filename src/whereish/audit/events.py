@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
-from whereish.privacy.metric import Geodesic, GreatCircle, Metric, Scaled, Sum
+from whereish.privacy.metric import Metric, Scaled, Sum
+from whereish.privacy.norms import Geodesic, GreatCircle
 from whereish.space.sphere import RADIUS_M
 
 __all__ = ["KINDS", "Choice", "Event", "Promise", "Reports", "Tally", "View", "fitted", "on_sphere"]

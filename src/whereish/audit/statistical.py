@@ -37,7 +37,8 @@ from whereish.audit.pairs import Pair, pairs_among, pairs_around
 from whereish.audit.race import BATCH, Draw, race
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
-from whereish.privacy.metric import Euclidean, Metric
+from whereish.privacy.metric import Metric
+from whereish.privacy.norms import Euclidean
 from whereish.randomness import Randomness, secure
 from whereish.units import Epsilon
 

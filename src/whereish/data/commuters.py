@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Euclidean
+from whereish.privacy.norms import Euclidean
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.raster import Raster
 from whereish.units import METRES_PER, Length

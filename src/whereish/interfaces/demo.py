@@ -22,7 +22,7 @@ from whereish.data.philadelphia import CITY_HALL, philadelphia_map, zip_codes
 from whereish.errors import MissingExtra
 from whereish.interfaces.cli.parameters import describe
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
-from whereish.privacy.metric import Geodesic
+from whereish.privacy.norms import Geodesic
 from whereish.publish.sanitize import sanitize
 from whereish.space.box import Box
 

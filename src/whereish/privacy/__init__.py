@@ -1,23 +1,19 @@
 """WHAT is promised: distinguishability metrics, and guarantees that carry them."""
 
+from whereish.privacy.distinguishability import Distinguishability
+from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee, SpentBudget
+from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.privacy.metric import (
-    Chebyshev,
-    Euclidean,
-    Finite,
-    Geodesic,
-    GreatCircle,
-    Manhattan,
-    Metric,
-    TupleMax,
-    TupleSum,
-)
+from whereish.privacy.metric import Metric
+from whereish.privacy.norms import Chebyshev, Euclidean, Geodesic, GreatCircle, Manhattan
 from whereish.privacy.tuples import (
     DifferentPlaces,
     Discrete,
     NormalisedValueDistance,
     Records,
+    TupleMax,
+    TupleSum,
     ValueDistance,
 )
 
@@ -26,12 +22,14 @@ __all__ = [
     "Chebyshev",
     "DifferentPlaces",
     "Discrete",
+    "Distinguishability",
     "Euclidean",
     "Finite",
     "Geodesic",
     "GreatCircle",
     "Guarantee",
     "Manhattan",
+    "MapGeodesic",
     "Metric",
     "NormalisedValueDistance",
     "PrivacyMap",

@@ -27,8 +27,9 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Euclidean, Metric, rounded_up
+from whereish.privacy.metric import Metric, rounded_up
 from whereish.privacy.minorants import ROUNDING, SHAPES
+from whereish.privacy.norms import Euclidean
 from whereish.privacy.regularity import Check, extends_to_plane, is_regular
 from whereish.space.points import plain_numbers
 from whereish.units import Epsilon, Length

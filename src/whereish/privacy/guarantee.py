@@ -13,7 +13,8 @@ from enum import IntEnum
 from typing import Any
 
 from whereish.errors import InvalidInput, printable
-from whereish.privacy.metric import Metric, TupleSum
+from whereish.privacy.metric import Metric
+from whereish.privacy.tuples import TupleSum
 from whereish.space.plane import Plane
 from whereish.space.points import Space
 from whereish.units import Epsilon, Length, at_least_one

@@ -1,6 +1,6 @@
 """Metrics on a list of sites: parts by the sites' indices, parts by their coordinates.
 
-A matrix metric (:class:`~whereish.privacy.metric.Finite`) speaks of the indices 0..n-1 of the
+A matrix metric (:class:`~whereish.privacy.finite.Finite`) speaks of the indices 0..n-1 of the
 sites, all others of their coordinates.  Both kinds may stand in one expression, since guarantees
 about the same sites add up.  So distances on sites are computed part by part, each from what it
 speaks of, and a metric is restricted to some sites part by part: the matrices lose the other rows
@@ -16,15 +16,10 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import (
-    Finite,
-    Metric,
-    Scaled,
-    Sum,
-    TupleMax,
-    TupleSum,
-    coordinate_error,
-)
+from whereish.privacy.finite import Finite
+from whereish.privacy.metric import Metric, Scaled, Sum
+from whereish.privacy.norms import coordinate_error
+from whereish.privacy.tuples import TupleMax, TupleSum
 
 __all__ = ["indexed", "restricted_metric", "site_distances"]
 

@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Euclidean, Metric, TupleMax, TupleSum, rounded_up
+from whereish.privacy.metric import Metric, rounded_up, scaled_up
+from whereish.privacy.norms import Euclidean
 from whereish.space.box import Box
 from whereish.space.values import NULL, Values, as_numbers
 
@@ -38,10 +39,87 @@ __all__ = [
     "Discrete",
     "NormalisedValueDistance",
     "Records",
+    "TupleMax",
+    "TupleSum",
     "ValueDistance",
     "ValueMetric",
     "maximum_of_places",
 ]
+
+
+@dataclass(frozen=True)
+class _OnTuples(Metric):
+    """A metric on tuples of `size` secrets, from one on each entry (axis -2)."""
+
+    base: Metric
+    size: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.size, int) or self.size < 1:
+            raise InvalidInput(f"a tuple must have a whole number >= 1 of entries; got {self.size}")
+
+    @property
+    def absolute_error(self) -> float:
+        """That of every entry."""
+        return self.size * self.base.absolute_error
+
+    @property
+    def relative_error(self) -> float:
+        """That of an entry, and one rounding for each."""
+        return self.base.relative_error + self.size * 2.0**-53
+
+    def to_json(self) -> dict[str, Any]:
+        """Base and size."""
+        return {"kind": self.kind, "base": self.base.to_json(), "size": self.size}
+
+    @classmethod
+    def _read(cls, data: dict[str, Any]) -> Metric:
+        return cls(Metric.from_json(data["base"]), data["size"])
+
+    def stretched(self, scale: float) -> Metric:
+        """Entry by entry."""
+        return type(self)(self.base.stretched(scale), self.size)
+
+    def _constant(self, other: _OnTuples) -> float:
+        return 1.0
+
+    def _ratio_to(self, other: Metric) -> float:
+        if not isinstance(other, _OnTuples) or other.size != self.size:
+            return math.inf
+        return scaled_up(self._constant(other), self.base.ratio_to(other.base), 1.0)
+
+
+@dataclass(frozen=True)
+class TupleSum(_OnTuples):
+    """Sum over the entries: what independent reports of each entry keep."""
+
+    kind = "tuple-sum"
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        return np.asarray(self.base(x, y).sum(axis=-1))
+
+    @property
+    def description(self) -> str:
+        """Sum over entries."""
+        return f"sum over {self.size} entries of {self.base.description}"
+
+    def _constant(self, other: _OnTuples) -> float:
+        return 1.0 if isinstance(other, TupleSum) else float(self.size)
+
+
+@dataclass(frozen=True)
+class TupleMax(_OnTuples):
+    """d_inf on tuples: the largest distance of an entry."""
+
+    kind = "tuple-max"
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        return np.asarray(self.base(x, y).max(axis=-1))
+
+    @property
+    def description(self) -> str:
+        """Maximum over entries."""
+        return f"maximum over {self.size} entries of {self.base.description}"
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.mechanisms.records.geometric import NUMERICS, TruncatedGeometric
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Metric, Scaled, TupleSum, rounded_up
-from whereish.privacy.tuples import DifferentPlaces, Records
+from whereish.privacy.metric import Metric, Scaled, rounded_up
+from whereish.privacy.tuples import DifferentPlaces, Records, TupleSum
 from whereish.queries.centroid import LATTICE_M, Centroid, lattice_cells, size_of
 from whereish.queries.record_query import RecordQuery
 from whereish.queries.sensitivity import Sensitivity

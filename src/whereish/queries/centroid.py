@@ -31,8 +31,9 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.mechanisms.noise.rounded import LARGEST_CELL
 from whereish.mechanisms.traces.noisy_test import level_on
-from whereish.privacy.metric import Euclidean, Metric, Scaled, TupleMax, TupleSum
-from whereish.privacy.tuples import DifferentPlaces
+from whereish.privacy.metric import Metric, Scaled
+from whereish.privacy.norms import Euclidean
+from whereish.privacy.tuples import DifferentPlaces, TupleMax, TupleSum
 from whereish.queries.sensitivity import Sensitivity
 from whereish.space.plane import Plane
 from whereish.space.points import Points, checked_coordinates

@@ -21,11 +21,12 @@ from enum import Enum
 from fractions import Fraction
 
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Metric, TupleSum
+from whereish.privacy.metric import Metric
 from whereish.privacy.tuples import (
     Discrete,
     NormalisedValueDistance,
     Records,
+    TupleSum,
     ValueDistance,
 )
 

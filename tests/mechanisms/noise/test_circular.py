@@ -12,7 +12,7 @@ from whereish.mechanisms.noise.optimal_circular import OptimalCircular, laplace_
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy.distinguishability import Distinguishability
 from whereish.privacy.guarantee import Basis
-from whereish.privacy.metric import Euclidean
+from whereish.privacy.norms import Euclidean
 from whereish.randomness import SeededRandomness
 from whereish.sampling.lazy_uniform import (
     DECIDED,

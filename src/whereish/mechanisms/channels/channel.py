@@ -27,8 +27,9 @@ from whereish.mechanisms.saved import (
     space_from_json,
     space_to_json,
 )
+from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Finite, Metric
+from whereish.privacy.metric import Metric
 from whereish.privacy.on_sites import indexed, restricted_metric, site_distances
 from whereish.randomness import Randomness, secure
 from whereish.solvers.channels.ratios import LargestRatio, largest_ratio, pair_leakage

@@ -19,8 +19,8 @@ from whereish.mechanisms.channels.inputs import (
     check_entries,
     ground_metric,
 )
+from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Finite
 from whereish.solvers.channels.rows import rounded_rows
 
 __all__ = ["cloaking_channel", "identity_channel", "uniform_channel"]

@@ -11,12 +11,9 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import (
-    Euclidean,
-    Finite,
-    GreatCircle,
-    Metric,
-)
+from whereish.privacy.finite import Finite
+from whereish.privacy.metric import Metric
+from whereish.privacy.norms import Euclidean, GreatCircle
 from whereish.privacy.on_sites import indexed, site_distances
 from whereish.space.line import Line
 from whereish.space.plane import Plane

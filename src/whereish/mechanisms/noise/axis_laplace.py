@@ -27,7 +27,7 @@ from whereish.mechanisms.noise.rounded import (
     check_resolution,
 )
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Manhattan
+from whereish.privacy.norms import Manhattan
 from whereish.sampling.lazy_uniform import (
     ROUNDING,
     LazyUniform,

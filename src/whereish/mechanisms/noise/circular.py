@@ -29,7 +29,7 @@ from whereish.mechanisms.noise.rounded import (
 )
 from whereish.privacy.distinguishability import Distinguishability
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Euclidean
+from whereish.privacy.norms import Euclidean
 from whereish.sampling.lazy_uniform import LazyUniform, direction_ball, half
 from whereish.sampling.radial import Proposals, cells_of_proposals
 from whereish.solvers.radial.log_linear import LogLinear, from_callable, from_table

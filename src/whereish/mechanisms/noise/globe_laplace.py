@@ -28,7 +28,7 @@ from whereish.mechanisms.calibration import Calibrated, Place, probability
 from whereish.mechanisms.noise.globe_offsets import cell_at, finer_offsets, offsets
 from whereish.mechanisms.noise.rounded import NUMERICS, RoundedMechanism
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import GreatCircle
+from whereish.privacy.norms import GreatCircle
 from whereish.randomness import Randomness, secure
 from whereish.sampling.lazy_uniform import (
     DECIDED,

@@ -30,7 +30,7 @@ from whereish.mechanisms.noise.rounded import (
     check_resolution,
 )
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Euclidean
+from whereish.privacy.norms import Euclidean
 from whereish.randomness import secure
 from whereish.sampling.lazy_uniform import (
     DECIDED,

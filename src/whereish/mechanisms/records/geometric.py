@@ -34,7 +34,8 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable
 from whereish.mechanisms.records.consumer import consumer_utility
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Manhattan, Metric, rounded_up
+from whereish.privacy.metric import Metric, rounded_up
+from whereish.privacy.norms import Manhattan
 from whereish.privacy.tuples import ValueDistance
 from whereish.randomness import Randomness, secure
 from whereish.sampling.thresholds import Thresholds, exp_minus_up, level, log_inverse_up

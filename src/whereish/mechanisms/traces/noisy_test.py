@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Euclidean, GreatCircle, Metric
+from whereish.privacy.metric import Metric
+from whereish.privacy.norms import Euclidean, GreatCircle
 from whereish.randomness import Randomness, secure
 from whereish.sampling.lazy_uniform import ARB_LOCK, LazyUniform
 from whereish.space.plane import Plane

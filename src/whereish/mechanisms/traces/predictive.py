@@ -61,7 +61,8 @@ from whereish.mechanisms.traces.budget import (
 from whereish.mechanisms.traces.noisy_test import NoisyTest, Surface, level_on, metric_on
 from whereish.mechanisms.traces.predictors import Predictor, last_report, straight_on
 from whereish.privacy.guarantee import Basis, Guarantee, SpentBudget
-from whereish.privacy.metric import Metric, TupleMax, rounded_up
+from whereish.privacy.metric import Metric, rounded_up
+from whereish.privacy.tuples import TupleMax
 from whereish.randomness import Randomness, secure
 from whereish.space.plane import Plane
 from whereish.space.points import Points, Space, checked_coordinates

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Euclidean, GreatCircle
+from whereish.privacy.norms import Euclidean, GreatCircle
 from whereish.space.box import Box
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.raster import Raster

@@ -63,7 +63,7 @@ from whereish.arrays import IntArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.noise.rounded import NUMERICS
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.metric import Manhattan
+from whereish.privacy.norms import Manhattan
 from whereish.publish.profiles.clustering import (
     Clustering,
     Update,

@@ -23,7 +23,7 @@ from whereish.arrays import FloatArray
 from whereish.errors import InsecureRandomness, InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.privacy.guarantee import Guarantee
-from whereish.privacy.metric import Euclidean, Geodesic, Manhattan
+from whereish.privacy.norms import Euclidean, Geodesic, Manhattan
 from whereish.publish.exposure import Exposure
 from whereish.publish.formats.compact import compacted, plain_field, plain_type
 from whereish.publish.rows.locations import XY, GeometryColumn, Location, LonLat

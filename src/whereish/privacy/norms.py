@@ -1,0 +1,130 @@
+"""Metrics on coordinates: norms on a plane in metres, distances of degrees on the globe."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from whereish.arrays import FloatArray
+from whereish.privacy.metric import Metric, Scaled
+from whereish.space.sphere import DISTANCE_ERROR, great_circle_m
+
+__all__ = ["Chebyshev", "Euclidean", "Geodesic", "GreatCircle", "Manhattan", "coordinate_error"]
+
+
+class _OfCoordinates(Metric):
+    """A metric on coordinates, comparable with others by a known inequality."""
+
+    def _ratio_to(self, other: Metric) -> float:
+        return _KNOWN_RATIOS.get((type(self), type(other)), math.inf)
+
+
+class _Norm(_OfCoordinates):
+    """A norm of the difference of coordinates in metres."""
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        return self._length(np.asarray(x, float) - np.asarray(y, float))
+
+    @staticmethod
+    @abstractmethod
+    def _length(apart: FloatArray) -> FloatArray:
+        """The norm of each row."""
+
+    def stretched(self, scale: float) -> Metric:
+        """The metric over `scale`."""
+        return self if scale == 1.0 else Scaled((1.0 - 2.0**-50) / scale, self)
+
+
+@dataclass(frozen=True)
+class Euclidean(_Norm):
+    """Straight-line distance of coordinates in metres."""
+
+    kind = "euclidean"
+    description = "|x - x'|"
+
+    @staticmethod
+    def _length(apart: FloatArray) -> FloatArray:
+        if apart.shape[-1] == 2:
+            return np.asarray(np.hypot(apart[..., 0], apart[..., 1]))
+        return np.asarray(np.linalg.norm(apart, axis=-1))
+
+
+@dataclass(frozen=True)
+class Manhattan(_Norm):
+    """d_1: the sum of coordinate distances."""
+
+    kind = "manhattan"
+    description = "|x - x'|_1"
+
+    @staticmethod
+    def _length(apart: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(apart).sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class Chebyshev(_Norm):
+    """d_inf: the largest coordinate distance."""
+
+    kind = "chebyshev"
+    description = "|x - x'|_inf"
+
+    @staticmethod
+    def _length(apart: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(apart).max(axis=-1))
+
+
+@dataclass(frozen=True)
+class GreatCircle(_OfCoordinates):
+    """Great-circle metres of degrees on the sphere of radius b²/a."""
+
+    kind = "great-circle"
+    description = "great-circle metres (never more than true metres)"
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        return great_circle_m(np.asarray(x, float), np.asarray(y, float))
+
+    @property
+    def relative_error(self) -> float:
+        """As :func:`~whereish.space.sphere.great_circle_m` proves it."""
+        return DISTANCE_ERROR
+
+
+@dataclass(frozen=True)
+class Geodesic(_OfCoordinates):
+    """True metres of degrees: the WGS84 geodesic distance."""
+
+    kind = "geodesic"
+    description = "true metres (WGS84 geodesic)"
+
+    @property
+    def absolute_error(self) -> float:
+        """GeographicLib claims 15 nanometres."""
+        return 5e-8
+
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        from pyproj import Geod
+
+        x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
+        flat_x, flat_y = x.reshape(-1, 2), y.reshape(-1, 2)
+        *_, distance = Geod(ellps="WGS84").inv(*flat_x.T.copy(), *flat_y.T.copy())
+        return np.asarray(distance).reshape(x.shape[:-1])
+
+
+def coordinate_error(metric: Metric, distances: FloatArray) -> FloatArray:
+    """Relative error to allow for distances that `metric` computed from coordinates."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        absolute = np.where(distances > 0, metric.absolute_error / distances, 0.0)
+    return np.asarray(metric.relative_error + absolute)
+
+
+# Dimension-free norm inequalities, and the sphere's argument from whereish.space.sphere.
+_KNOWN_RATIOS: dict[tuple[type[Metric], type[Metric]], float] = {
+    (Chebyshev, Euclidean): 1.0,
+    (Chebyshev, Manhattan): 1.0,
+    (Euclidean, Manhattan): 1.0,
+    (GreatCircle, Geodesic): 1.0,
+}
