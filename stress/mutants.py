@@ -1,6 +1,6 @@
 """Faults put into the numerics on purpose, and whether the nearest tests see them.
 
-    python -m stress.mutants [--only PATTERN] [--jobs N] [--list]
+    python -m stress.mutants [--only PATTERN] [--jobs N] [--seen] [--list]
 
 Each mutant of :mod:`stress.mutant_tables` changes one text in one file of a temporary copy
 of the tree (the working tree is never touched) and runs its nearest tests there.  Before,
@@ -39,6 +39,8 @@ COPIED = ("src", "tests", "benchmarks", "stress", "scripts", "docs", "pyproject.
 LEAST_KILLED = 0.9
 CPU_LIMIT_S = 600
 _PASSED, _FAILED = 0, 1  # pytest's exit codes
+_BROKEN = ("AttributeError", "ImportError", "LoweringError", "NameError", "TypingError")
+"""Errors of a mutant that does not run at all, which is no fault that a test sees."""
 
 
 class Undecided(Exception):
@@ -52,6 +54,8 @@ class Verdict:
     mutant: Mutant
     killed: bool
     cpu_s: float
+    seen: str = ""
+    """How the test failed."""
 
 
 def copy_tree(source: Path, target: Path) -> None:
@@ -117,7 +121,10 @@ def judge(mutant: Mutant, unchanged: Path) -> Verdict:
         code, output, cpu_s = run_tests(tree, mutant.tests)
     if code not in (_PASSED, _FAILED) and cpu_s < CPU_LIMIT_S:
         raise Undecided(f"mutant {mutant.name!r}: pytest ended with {code}:\n{output[-2000:]}")
-    return Verdict(mutant, code != _PASSED, cpu_s)
+    seen = next((line[1:].strip() for line in output.splitlines() if line.startswith("E ")), "")
+    if any(error in seen for error in _BROKEN):
+        raise Undecided(f"mutant {mutant.name!r} does not run: {seen}")
+    return Verdict(mutant, code != _PASSED, cpu_s, seen)
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
@@ -139,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="stress.mutants", description=__doc__.split("\n")[0])
     parser.add_argument("--only", action="append", metavar="PATTERN", help="names of mutants")
     parser.add_argument("--jobs", type=int, default=1, help="mutants judged side by side")
+    parser.add_argument("--seen", action="store_true", help="print how the tests failed, too")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     options = parser.parse_args(arguments)
     patterns = options.only or ["*"]
@@ -163,6 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for verdict in pool.map(lambda mutant: judge(mutant, unchanged), mutants):
                     word = "killed" if verdict.killed else "SURVIVED"
                     print(f"{word:9}{verdict.cpu_s:7.1f} s  {verdict.mutant.name}", flush=True)
+                    if options.seen:
+                        print(f"{'':20}{verdict.seen[:100]}", flush=True)
                     verdicts.append(verdict)
     except (Stale, Undecided) as error:
         print(error, file=sys.stderr)

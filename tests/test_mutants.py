@@ -68,6 +68,9 @@ def test_mutants_are_killed_or_survive_and_the_tree_stays(tree, monkeypatch, cap
     told = capsys.readouterr().out
     assert "1 of 2 mutants killed (50.0%)" in told
     assert "survived: m: NO REASON KNOWN" in told
+    monkeypatch.setattr(mutants, "MUTANTS", [fault("y + 1")])
+    assert mutants.main([]) == 2
+    assert "'m' does not run: NameError" in capsys.readouterr().err
     monkeypatch.setattr(mutants, "MUTANTS", [fault("x - 1", test="test_next[no such case]")])
     assert mutants.main([]) == 2  # such a test is not run: nothing is judged
     assert "all tests must pass" in capsys.readouterr().err

@@ -167,7 +167,7 @@ MUTANTS = (
         "distances are no longer symmetric",
     ),
     Mutant(
-        "distances wrap around at the horizon",
+        "paths cost their dearest edge",
         _SOLVERS + "geodesic/lanes.py",
         '"uadd.sat",',
         '"umax",',
