@@ -120,7 +120,7 @@ def test_integer_weights_and_metrics_with_sites_are_taken():
 
 def test_bad_adversaries_are_refused():
     coin, d = [[0.75, 0.25], [0.25, 0.75]], [[0, 2.0], [2.0, 0]]
-    with pytest.raises(InvalidInput, match="prior must be 2"):
+    with pytest.raises(InvalidInput, match="prior must sum to 1"):
         hiding_attack(coin, d, [0.5, 0.6], [1, 0])
     with pytest.raises(InvalidInput, match="indices"):
         hiding_attack(coin, d, [0.5, 0.5], [1, 2])

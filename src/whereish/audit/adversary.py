@@ -19,7 +19,8 @@ from whereish.audit.utility import channel_matrix
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
 from whereish.mechanisms.channels.channel import Channel
-from whereish.mechanisms.channels.inputs import Loss, as_prior, loss_matrix
+from whereish.mechanisms.channels.inputs import Loss, loss_matrix
+from whereish.space.prior import as_prior
 
 __all__ = [
     "BayesAttack",

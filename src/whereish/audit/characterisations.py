@@ -34,6 +34,7 @@ from whereish.mechanisms.base import HasChannel
 from whereish.privacy.metric import Metric
 from whereish.solvers.channels.ratios import largest_ratio
 from whereish.space.points import Points
+from whereish.space.prior import as_prior
 from whereish.space.sites import Sites
 
 __all__ = [
@@ -98,7 +99,7 @@ def hiding_attack(
 ) -> Attack:
     """Posteriors about x when K reported x, and when it reported phi(x)."""
     k, d = _channel(channel, metric, sites)
-    p, hidden = _prior(prior, len(k)), _indices(phi, len(k), "phi")
+    p, hidden = as_prior(prior, len(k), of="secret"), _indices(phi, len(k), "phi")
     if hidden.shape != (len(k),):
         raise InvalidInput(f"phi must map each of {len(k)} secrets; got shape {hidden.shape}")
     allowed = 2 * float(d[np.arange(len(k)), hidden].max())
@@ -118,7 +119,7 @@ def informed_attack(
     inside = np.unique(_indices(neighbourhood, len(k), "a neighbourhood"))
     if inside.size == 0:
         raise InvalidInput("a neighbourhood must have at least one secret; got none")
-    p = _prior(prior, len(k))
+    p = as_prior(prior, len(k), of="secret")
     within = np.zeros_like(p)
     within[inside] = p[inside]
     if within.sum() == 0:
@@ -199,13 +200,6 @@ def _channel(
         )
     k = weights.astype(np.float64)
     return k / k.sum(axis=1, keepdims=True), d
-
-
-def _prior(prior: ArrayLike, size: int) -> FloatArray:
-    p = np.asarray(prior, dtype=np.float64)
-    if p.shape != (size,) or not (p >= 0).all() or not math.isclose(p.sum(), 1, abs_tol=1e-9):
-        raise InvalidInput(f"a prior must be {size} probabilities that sum to 1")
-    return p
 
 
 def _indices(of: ArrayLike, size: int, name: str) -> NDArray[np.intp]:

@@ -26,6 +26,7 @@ def read_sites(path: Path, epsilon: Epsilon) -> tuple[Sites, FloatArray | None]:
 
     from whereish.space.plane import Plane
     from whereish.space.points import Points, seem_degrees
+    from whereish.space.prior import as_prior
     from whereish.space.sites import Sites
     from whereish.space.sphere import Sphere
 
@@ -52,13 +53,13 @@ def read_sites(path: Path, epsilon: Epsilon) -> tuple[Sites, FloatArray | None]:
     if not rows:
         raise InvalidInput(f"the sites {path.name} have no rows")
     sites = Sites(Points(table[:, :2], Sphere() if degrees else Plane()))
-    weights = table[:, 2] if "prior" in names else np.ones(len(table))
-    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
-        raise InvalidInput(f"the prior in {path.name} must be >= 0 and not all zero")
     nats = epsilon.per_m * float(np.ptp(table[:, :2], axis=0).sum())
     if not degrees and seem_degrees(table[:, :2], nats):
         raise InvalidInput(
             f"the columns x and y of {path.name} must be in metres, and seem to be in degrees: name"
             " them lon and lat (sites that are so close in metres need a larger epsilon)"
         )
-    return sites, weights / weights.sum() if "prior" in names else None
+    if "prior" not in names:
+        return sites, None
+    name = f"the column prior of {path.name}"
+    return sites, as_prior(table[:, 2], len(table), weights=True, name=name)

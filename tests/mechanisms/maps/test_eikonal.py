@@ -162,7 +162,7 @@ def test_mean_squared_error_and_the_posterior_mean(city):
     remapped = city >> remap
     assert remapped.guarantee == city.guarantee
     assert len(remapped.report([[1000.0, 1000.0]])) == 1
-    with pytest.raises(InvalidInput, match="one number per cell"):
+    with pytest.raises(InvalidInput, match="one entry per cell"):
         city.mse(np.ones(3))
 
 

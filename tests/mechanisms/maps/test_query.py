@@ -244,7 +244,7 @@ def test_too_many_answers():
 
 def test_bad_priors():
     mechanism = EikonalMechanism.build(wealth_map(), query=lambda x: x > 6.0)
-    with pytest.raises(InvalidInput, match="one number per cell"):
+    with pytest.raises(InvalidInput, match="one entry per cell"):
         mechanism.accuracy(np.ones(3))
-    with pytest.raises(InvalidInput, match="sum > 0"):
+    with pytest.raises(InvalidInput, match="entry > 0"):
         mechanism.accuracy(np.zeros(60))

@@ -13,7 +13,6 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.channels.channel import NUMERICS, Channel
 from whereish.mechanisms.channels.inputs import (
     PlacesLike,
-    as_prior,
     as_secrets,
     as_sites,
     check_entries,
@@ -22,6 +21,7 @@ from whereish.mechanisms.channels.inputs import (
 from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.solvers.channels.rows import rounded_rows
+from whereish.space.prior import as_prior
 
 __all__ = ["cloaking_channel", "identity_channel", "uniform_channel"]
 

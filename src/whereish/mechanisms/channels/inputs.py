@@ -27,7 +27,6 @@ __all__ = [
     "Loss",
     "PlacesLike",
     "SitesMetric",
-    "as_prior",
     "as_secrets",
     "as_sites",
     "check_entries",
@@ -42,7 +41,6 @@ PlacesLike: TypeAlias = Sites | Points | Raster | ArrayLike
 Loss: TypeAlias = str | Callable[[FloatArray, FloatArray], FloatArray] | ArrayLike
 """'euclidean', 'squared', a function of two coordinate arrays, or an (n, reports) matrix."""
 
-_PRIOR_TOLERANCE = 1e-6
 _MOST_ENTRIES = 2**28
 """Of a channel: 2 GiB of weights, and 4e12 triples to check for 16,384 sites."""
 
@@ -94,23 +92,6 @@ def refuse_degrees(places: PlacesLike, sites: Sites, nats: float) -> None:
             f" together would be within {nats:.2g} nats of each other): give Points(places,"
             " Sphere()) for degrees, or Points(places, Plane.metres()) if they are metres"
         )
-
-
-def as_prior(prior: ArrayLike | None, count: int) -> FloatArray:
-    """Probabilities of `count` places; None means uniform."""
-    if prior is None:
-        return np.full(count, 1.0 / count)
-    p = plain_numbers(prior, "prior")
-    if p.shape != (count,):
-        raise InvalidInput(f"prior must have one entry per site, {count}; got shape {p.shape}")
-    if not np.isfinite(p).all() or (p < 0).any():
-        raise InvalidInput("prior must have finite entries >= 0")
-    total = float(p.sum())
-    if abs(total - 1.0) > _PRIOR_TOLERANCE:
-        raise InvalidInput(
-            f"prior must sum to 1; it sums to {total:.9g}: divide counts by their sum first"
-        )
-    return p / total
 
 
 def ground_metric(sites: Sites) -> Metric:

@@ -16,13 +16,13 @@ from whereish.mechanisms.channels.channel import Channel
 from whereish.mechanisms.channels.inputs import (
     Loss,
     PlacesLike,
-    as_prior,
     as_secrets,
     check_entries,
     loss_matrix,
     refuse_degrees,
 )
 from whereish.solvers.optimal.opt_priv import solve_opt_priv
+from whereish.space.prior import as_prior
 from whereish.units import Length
 
 __all__ = ["opt_priv_channel"]

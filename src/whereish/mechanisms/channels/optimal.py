@@ -22,7 +22,6 @@ from whereish.mechanisms.channels.inputs import (
     Loss,
     PlacesLike,
     SitesMetric,
-    as_prior,
     kept_on,
     loss_matrix,
 )
@@ -30,6 +29,7 @@ from whereish.privacy.metric import Metric
 from whereish.solvers.optimal.programme import LpResult, ProgressCallback, relative_gap
 from whereish.solvers.optimal.solve import solve_optimal
 from whereish.solvers.optimal.spanner import greedy_spanner, shortest_path_closure
+from whereish.space.prior import as_prior
 from whereish.space.sites import Sites
 from whereish.units import Epsilon
 

@@ -19,13 +19,13 @@ from whereish.mechanisms.channels.channel import Channel
 from whereish.mechanisms.channels.inputs import (
     Loss,
     PlacesLike,
-    as_prior,
     as_sites,
     loss_matrix,
 )
 from whereish.solvers.channels.posterior import euclidean_argmin, geometric_medians
 from whereish.space.plane import Plane
 from whereish.space.points import Points
+from whereish.space.prior import as_prior
 from whereish.space.sites import Sites
 
 __all__ = ["BayesianRemap", "bayesian_remap", "nearest_remap"]

@@ -22,6 +22,7 @@ from whereish.mechanisms.noise.circular import CircularNoise
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.solvers.cells.grid_posterior import bayesian_targets, expected_distance, offset_tables
 from whereish.space.points import Points
+from whereish.space.prior import as_prior
 from whereish.space.raster import Raster
 from whereish.space.sites import Sites
 from whereish.units import Length
@@ -29,7 +30,6 @@ from whereish.units import Length
 __all__ = ["GridRemap", "bayesian_grid_remap", "nearest_grid_remap"]
 
 Noise: TypeAlias = CircularNoise | PlanarLaplace
-_PRIOR_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,18 +101,7 @@ def _survival(noise: Noise) -> Callable[[FloatArray], FloatArray]:
 
 
 def _prior(prior: ArrayLike, raster: Raster) -> FloatArray:
-    weights = np.asarray(prior, float)
-    if weights.shape not in (raster.shape, (len(raster),)):
-        raise InvalidInput(
-            f"the prior must have one entry per cell, {raster.shape}; got {weights.shape}"
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise InvalidInput("the prior must have finite entries >= 0")
-    if abs(weights.sum() - 1) > _PRIOR_TOLERANCE:
-        raise InvalidInput(
-            f"the prior must sum to 1; it sums to {weights.sum():.9g}: divide counts by their sum"
-        )
-    return np.ascontiguousarray(weights.ravel() / weights.sum())
+    return as_prior(prior, len(raster), shape=raster.shape, of="cell")
 
 
 def _admissible(onto: ArrayLike | None, raster: Raster) -> IntArray:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
+from whereish.space.prior import as_prior
 
 __all__ = ["consumer_remap", "consumer_utility"]
 
@@ -32,14 +33,13 @@ def consumer_remap(matrix: ArrayLike, prior: ArrayLike, gain: ArrayLike) -> NDAr
 
 def _gains(matrix: ArrayLike, prior: ArrayLike, gain: ArrayLike) -> FloatArray:
     """Row w, column z: sum_x prior_x H_xz g(w, x)."""
-    h, p, g = (np.asarray(array, dtype=np.float64) for array in (matrix, prior, gain))
-    if h.ndim != 2 or p.shape != (len(h),) or g.ndim != 2 or g.shape[1] != len(h):
+    h, g = (np.asarray(array, dtype=np.float64) for array in (matrix, gain))
+    if h.ndim != 2 or g.ndim != 2 or g.shape[1] != len(h):
         raise InvalidInput(
-            "the prior must have one entry, and the gain one column, per row of the channel; got"
-            f" {p.shape}, {g.shape} and {h.shape}"
+            "the gain must have one column per row of the channel; got shapes"
+            f" {g.shape} and {h.shape}"
         )
-    if (p < 0).any() or not np.isclose(p.sum(), 1.0, rtol=0, atol=1e-9):
-        raise InvalidInput("the prior must be probabilities that sum to 1")
+    p = as_prior(prior, len(h), of="row of the channel")
     if not np.isfinite(g).all():
         raise InvalidInput("gains must be finite numbers")
     return np.asarray(g @ (p[:, None] * h))

@@ -25,10 +25,11 @@ from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import Points, Space, checked_coordinates, plain_numbers
+from whereish.space.prior import as_prior
 from whereish.space.raster import Raster
 from whereish.units import LARGEST_EPSILON, SMALLEST_EPSILON, Length, per_unit
 
-__all__ = ["LARGEST_DENSITY", "PrivacyMap", "checked_levels"]
+__all__ = ["LARGEST_DENSITY", "PrivacyMap", "checked_levels", "log_laplacian"]
 
 LARGEST_DENSITY = 1e8
 """39 people on each square metre, if they were counted per square mile: nothing is denser in any
@@ -165,30 +166,16 @@ class PrivacyMap:
 
     def normalised_prior(self, prior: ArrayLike | None) -> FloatArray:
         """Probabilities of the cells, from numbers >= 0 in proportion; uniform for None."""
-        rows, cols = self.shape
-        if prior is None:
-            return np.full(rows * cols, 1.0 / (rows * cols))
-        array = np.asarray(prior, float)
-        if array.size != rows * cols:
-            raise InvalidInput(
-                f"a prior must have one number per cell of the map, {rows} x {cols}; got shape"
-                f" {array.shape}"
-            )
-        if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
-            raise InvalidInput("a prior must be finite and >= 0, with a sum > 0")
-        return np.asarray(array.ravel() / array.sum())
+        return as_prior(
+            prior, self.values.size, shape=self.shape, weights=True, of="cell of the map"
+        )
 
     def curvature(self) -> FloatArray:
         """Gaussian curvature K = -Laplacian(ln eps)/eps^2 of the metric eps|du|, per cell.
 
         Below -1 the plain weights of the eikonal mechanism turn negative.
         """
-        log = np.pad(np.log(self.values), 1, mode="edge")
-        height, width = self.sides
-        centre = log[1:-1, 1:-1]
-        laplacian = (log[2:, 1:-1] + log[:-2, 1:-1] - 2 * centre) / height**2
-        laplacian += (log[1:-1, 2:] + log[1:-1, :-2] - 2 * centre) / width**2
-        return np.asarray(-laplacian / self.values**2)
+        return np.asarray(-log_laplacian(self.values, self.sides) / self.values**2)
 
     def too_curved(self) -> NDArray[np.bool_]:
         """Cells of curvature below -1, around which a mechanism has to lower the map."""
@@ -304,3 +291,15 @@ def checked_levels(values: ArrayLike) -> FloatArray:
             f" above zero; {beyond} of {array.size} cells are not: is the unit right?"
         )
     return array
+
+
+def log_laplacian(levels: FloatArray, sides: tuple[float, float]) -> FloatArray:
+    """Laplacian of ln eps per cell, by central differences; `sides` are height and width.
+
+    Beyond the border the map continues as its outermost cells.
+    """
+    log = np.pad(np.log(levels), 1, mode="edge")
+    height, width = sides
+    centre = log[1:-1, 1:-1]
+    down = (log[2:, 1:-1] + log[:-2, 1:-1] - 2 * centre) / height**2
+    return np.asarray(down + (log[1:-1, 2:] + log[1:-1, :-2] - 2 * centre) / width**2)

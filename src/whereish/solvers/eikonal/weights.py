@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
+from whereish.privacy.maps.privacy_map import log_laplacian
 
 __all__ = ["Weights", "closed_form_weights", "nonnegative_weights", "plain_weights"]
 
@@ -52,12 +53,8 @@ class Weights:
 
 def closed_form_weights(eps: FloatArray, cell: tuple[float, float]) -> FloatArray:
     """The leading-order weights A·(eps^2 - Laplacian ln eps)/(2 pi), per cell."""
-    height, width = cell
-    log = np.pad(np.log(eps), 1, mode="edge")
-    centre = log[1:-1, 1:-1]
-    laplacian = (log[2:, 1:-1] + log[:-2, 1:-1] - 2 * centre) / height**2
-    laplacian += (log[1:-1, 2:] + log[1:-1, :-2] - 2 * centre) / width**2
-    return np.asarray((eps**2 - laplacian) * (height * width) / (2 * math.pi)).ravel()
+    area = cell[0] * cell[1]
+    return np.asarray((eps**2 - log_laplacian(eps, cell)) * area / (2 * math.pi)).ravel()
 
 
 def _conjugate_gradients(
