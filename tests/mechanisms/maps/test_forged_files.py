@@ -376,7 +376,7 @@ def looser(kind: str, by: float) -> tuple[Any, dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize("kind", ["cells", "continuous", "query"])
 def test_a_law_five_percent_too_loose_is_refused(kind, forge):
     tight, arrays, claims = looser(kind, 1.05)
-    with pytest.raises(NotPrivate, match=r"keeps only 1\.0"):
+    with pytest.raises(NotPrivate, match=r"needs 1\.0"):
         load(forge(tight, arrays, **claims))
     same, arrays, claims = looser(kind, 1.0)
     assert load(forge(same, arrays, **claims)).factor == same.factor
@@ -432,7 +432,7 @@ def test_a_query_whose_factor_is_above_one_is_not_certified():
     assert isinstance(mechanism, EikonalQuery)
     assert mechanism.recertify() == mechanism.law.factor
     half = replace(mechanism.law, promised=mechanism.law.promised / 2)
-    with pytest.raises(NotPrivate, match="keeps only"):
+    with pytest.raises(NotPrivate, match="times the promised metric"):
         replace(mechanism, law=half).recertify()
 
 

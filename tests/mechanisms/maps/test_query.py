@@ -232,7 +232,7 @@ def test_weights_that_break_the_promise_are_found_out_on_loading(tmp_path):
     weights = np.ones_like(mechanism.law.weights)
     weights[0] = 2**18
     sums = query_sums(mechanism.law.metric, mechanism.law.distances, weights)
-    with pytest.raises(NotPrivate, match="times its promise"):
+    with pytest.raises(NotPrivate, match="times the promised metric"):
         forged(saved, path, {"weights": weights, "sums": sums})
 
 

@@ -7,8 +7,10 @@ with its message withheld, since it might quote a location.
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 
 import click
@@ -32,6 +34,15 @@ COMMANDS = {
 """Command names and the modules whose ``command`` they are."""
 
 
+_NEAR = "whereish.did_you_mean"
+
+
+def _did_you_mean(given: str, names: Iterable[str]) -> str:
+    """The nearest of our own names; what was given is not quoted, since it might be a place."""
+    near = difflib.get_close_matches(given, list(names), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for."""
 
@@ -45,6 +56,13 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(COMMANDS[cmd_name]).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command to run; the nearest name is noted for the message where there is none."""
+        ctx.meta[_NEAR] = _did_you_mean(args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -67,12 +85,19 @@ def _sentence(error: click.ClickException) -> str:
     if isinstance(error, click.BadParameter) and error.param is not None:
         what = f"the value of {error.param.opts[-1]} is not one that it takes"
     elif isinstance(error, click.NoSuchOption):
-        what = "there is an option that it does not have"
+        what = f"there is an option that it does not have{_nearest_option(error)}"
     elif where == "whereish":
-        what = f"the command must be one of {', '.join(sorted(COMMANDS))}"
+        near = "" if error.ctx is None else error.ctx.meta.get(_NEAR, "")
+        what = f"the command must be one of {', '.join(sorted(COMMANDS))}{near}"
     else:
         what = "there is an argument too many, or one is missing"
-    return f"{what}: see '{where} --help'"
+    return f"{what}{' ' if what.endswith('?') else ': '}see '{where} --help'"
+
+
+def _nearest_option(error: click.NoSuchOption) -> str:
+    parameters = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+    options = (name for p in parameters for name in (*p.opts, *p.secondary_opts))
+    return _did_you_mean(error.option_name, options)
 
 
 def main() -> None:

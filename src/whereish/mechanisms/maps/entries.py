@@ -199,7 +199,7 @@ def kept_factor(factors: FloatArray) -> float:
     """
     factor = float(np.where(np.isnan(factors), np.inf, factors).max(initial=0.0))
     if factor > 1.0:
-        raise NotPrivate(f"this mechanism keeps only {factor:.6f} times its promise")
+        raise NotPrivate(f"this mechanism needs {factor:.6f} times the promised metric")
     return factor
 
 

@@ -137,7 +137,7 @@ def law_on_answers(
         if number == _ROUNDS - 1:
             use = np.minimum(use, _HALF * promised)
         metric = GraphMetric.from_prices(use)
-    raise SolverError("half of every price was refused; please report the map")
+    raise SolverError("no certified law found; please report this map")
 
 
 def check_size(cells: int, answers: int) -> None:

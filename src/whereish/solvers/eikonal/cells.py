@@ -44,7 +44,7 @@ Prices = Callable[[FloatArray, tuple[float, float], int], FloatArray]
 """Edge prices of a framed map, from its levels, the sides of a cell and the neighbours."""
 
 LEAST_PRICE = 24 * HORIZON / LIMIT
-"""What a cell must cost: 24 quanta, so that rounding an edge down costs at most 4%."""
+"""Least cell side x epsilon: 24 quanta, so that rounding an edge down costs at most 4%."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +91,8 @@ def check_resolution(eps: FloatArray, cell: tuple[float, float]) -> None:
     price = least_price(eps, cell)
     if price < LEAST_PRICE:
         raise InvalidInput(
-            f"a cell must cost at least {LEAST_PRICE:.3g} (its side times the lowest level);"
-            f" got {price:.3g}: use larger cells"
+            f"cell side x smallest epsilon must be at least {LEAST_PRICE:.3g}; got {price:.3g}:"
+            " use larger cells"
         )
 
 

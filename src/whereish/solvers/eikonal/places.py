@@ -135,8 +135,8 @@ def _check_resolution(eps: FloatArray, cell: tuple[float, float]) -> None:
     least = math.expm1(LEAST_PRICE * ratio) / ratio
     if price < least:
         raise InvalidInput(
-            f"a cell must cost at least {least:.4g} (its shorter side times the lowest level) for"
-            f" continuous places; got {price:.4g}: use larger cells"
+            f"cell side x smallest epsilon must be at least {least:.4g} for continuous places (the"
+            f" shorter side); got {price:.4g}: use larger cells"
         )
 
 

@@ -149,7 +149,7 @@ def optimal_radial(
     radial, solution = _from_above(problem)
     ratio = largest_radial_ratio(radial, ell.arrays)
     if ratio.upper > 1:
-        raise NotPrivate(f"the solved radial keeps only {ratio.upper:.9g} * l; report this")
+        raise NotPrivate(f"this radial needs {ratio.upper:.9g} times the promised l; please report")
     reached = radial.expectation(loss.value, cuts=loss.cuts)
     return RadialOptimum(radial, reached, _from_below(problem, solution), ratio)
 
