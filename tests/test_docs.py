@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import whereish
+from whereish import errors
 from whereish.interfaces.cli import COMMANDS
 from whereish.interfaces.cli_reference import reference
 from whereish.interfaces.reference import names
+from whereish.mechanisms.registry import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,6 +33,53 @@ def test_every_command_and_name_is_documented():
         assert f"## whereish {command}" in cli
     for name in whereish.__all__:
         assert f"## wh.{name}\n" in api
+
+
+def docstring(value: object) -> str:
+    """Its own docstring: one that is inherited says nothing about this name."""
+    return inspect.cleandoc(value.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", whereish.__all__)
+def test_every_public_name_has_an_example(name):
+    # pytest runs them all (--doctest-modules over src).
+    text = docstring(getattr(whereish, name))
+    assert ">>> " in text
+    shown = text[text.index(">>> ") :].replace("_", "").lower()
+    assert name.replace("_", "").lower() in shown, "the example shows another name"
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_mechanism_states_its_contract_in_one_line(name):
+    lines = docstring(REGISTRY[name].make).splitlines()
+    (contract,) = (line for line in lines if line.startswith("Contract:"))
+    assert contract.startswith("Contract: keeps ")
+
+
+REFUSE = {
+    *(name for name in whereish.__all__ if inspect.isfunction(getattr(whereish, name))),
+    *(entry.make.__name__ for entry in REGISTRY.values()),
+}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSE))
+def test_every_function_and_mechanism_says_what_it_refuses(name):
+    """Numpy's section, with errors of ours: all of them check what they are given."""
+    text = docstring(getattr(whereish, name))
+    _, found, section = text.partition("\nRaises\n------\n")
+    assert found
+    raised = re.findall(r"^(\w+)$", section.partition("\n\n")[0], re.M)
+    assert raised
+    for error in raised:
+        assert issubclass(getattr(errors, error), whereish.WhereishError)
+
+
+def test_help_on_the_package_fits_a_screen_and_names_what_is_public():
+    text = docstring(whereish)
+    assert len(text.splitlines()) <= 40
+    assert max(map(len, text.splitlines())) <= 79
+    named = set(re.findall(r"\w+", text))
+    assert set(whereish.__all__) <= named, sorted(set(whereish.__all__) - named)
 
 
 def test_the_readme_names_the_two_commands_and_its_links_exist():

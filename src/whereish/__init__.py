@@ -1,6 +1,32 @@
 """whereish: say roughly where someone is, with a proof of how roughly.
 
-All public names live here and load on first use, so that ``import whereish`` is light.
+    >>> import whereish as wh
+    >>> lon, lat = wh.perturb([2.33], [48.85], epsilon="ln(4)/200 m")
+
+Blur points    perturb PlanarLaplace GlobeLaplace ManhattanLaplace Laplace1D
+               CircularNoise OptimalCircular nearest_remap nearest_grid_remap
+               bayesian_grid_remap corrected_epsilon
+Publish files  sanitize spark dask open_ledger
+Finite places  optimal_channel exponential_channel tight_channel
+               laplace_channel opt_priv_channel cloaking_channel
+               identity_channel uniform_channel bayesian_remap BayesianRemap
+               Channel OptimalChannel lattice_distances
+Privacy maps   PrivacyMap EikonalMechanism EikonalQuery
+Records        Values Records answer queries TruncatedGeometric
+               TwoSidedGeometric CubeGeometric
+Traces         PredictiveMechanism FixedUtility FixedRate SpentBudget
+Profiles       PriLocation NaiveProfiles Profiles PlaceLevel Visits
+               synthetic_commuters
+Audit          audit adversary_error quality_loss
+What is kept   Guarantee Basis Mechanism Metric Euclidean Manhattan Chebyshev
+               GreatCircle Geodesic Finite TupleSum TupleMax
+               Distinguishability
+Where          Plane Sphere Line Box Raster Sites Points
+Units, noise   Epsilon Length SecureRandomness SeededRandomness
+Errors         WhereishError and those below it (whereish.errors)
+
+Every name has an example: help(wh.sanitize).  Names load on first use, so that
+``import whereish`` is light.
 """
 
 from __future__ import annotations

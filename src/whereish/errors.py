@@ -47,7 +47,16 @@ def printable(text: str) -> str:
 
 
 class WhereishError(Exception):
-    """Root of all errors that whereish raises on purpose."""
+    """Root of all errors that whereish raises on purpose.
+
+    >>> import whereish as wh
+    >>> try:
+    ...     wh.Epsilon.of("fast")
+    ... except wh.WhereishError as error:
+    ...     print(type(error).__name__)
+    ...
+    UnitError
+    """
 
 
 class InvalidInput(WhereishError, ValueError):

@@ -242,3 +242,24 @@ def test_a_ledger_from_the_command_line(tmp_path):
     assert "no unfinished job" in nothing.stdout
     for wrong in (("--location", "x"), ("--coarsen", "time")):
         assert whereish(*job, "-o", str(tmp_path / "b.csv"), *wrong).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (("report", "--epsilonn", "1"), "; did you mean --epsilon? see 'whereish report --help'"),
+        (("sanitise", "in.csv"), "; did you mean sanitize? see 'whereish --help'"),
+    ],
+)
+def test_a_mistyped_option_or_command_is_answered_with_the_nearest(arguments, near):
+    done = whereish(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.rstrip().endswith(near)
+
+
+@pytest.mark.parametrize("arguments", [("report", "--48.85412"), ("48.85412,2.33316",)])
+def test_what_may_be_a_place_is_not_quoted_where_an_option_or_command_should_be(arguments):
+    done = whereish(*arguments)
+    assert done.returncode == 2
+    assert "48.8" not in done.stderr + done.stdout
+    assert "did you mean" not in done.stderr

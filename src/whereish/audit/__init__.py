@@ -1,4 +1,13 @@
-"""Measuring mechanisms: does one keep the metric that it promises."""
+"""Measuring mechanisms: does one keep the metric that it promises.
+
+>>> import whereish as wh
+>>> sites = [[0, 0], [100, 0], [200, 0]]
+>>> channel = wh.exponential_channel(sites, "0.01/m")
+>>> wh.audit.exact(channel, 0.01 * wh.Euclidean(), sites=sites).holds
+True
+>>> wh.audit.exact(channel, 0.004 * wh.Euclidean(), sites=sites).refuted
+True
+"""
 
 from whereish.audit.adversary import (
     BayesAttack,

@@ -91,7 +91,22 @@ def adversary_error(
     prior: ArrayLike | None,
     distances: Loss = "euclidean",
 ) -> float:
-    """Expected error of the best attack; at most the quality loss by the same distance."""
+    """Expected error of the best attack; at most the quality loss by the same distance.
+
+    Raises
+    ------
+    InvalidInput
+        If the prior or the distances do not fit the channel.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> sites = [[0, 0], [100, 0]]
+    >>> wh.adversary_error(wh.identity_channel(sites), None)
+    0.0
+    >>> wh.adversary_error(wh.uniform_channel(sites), None)
+    50.0
+    """
     return best_attack(channel, prior, distances).error
 
 

@@ -45,7 +45,20 @@ def losses_of(channel: HasChannel | ArrayLike, loss: Loss) -> FloatArray:
 def quality_loss(
     channel: HasChannel | ArrayLike, prior: ArrayLike | None, loss: Loss = "euclidean"
 ) -> float:
-    """Expected loss under the prior."""
+    """Expected loss under the prior.
+
+    Raises
+    ------
+    InvalidInput
+        If the prior or the loss does not fit the channel.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> sites = [[0, 0], [100, 0]]
+    >>> wh.quality_loss(wh.uniform_channel(sites), [0.5, 0.5])
+    50.0
+    """
     per_place = error_per_place(channel, loss)
     return float(as_prior(prior, per_place.size) @ per_place)
 

@@ -120,6 +120,19 @@ def synthetic_commuters(
         Distance at which a job is e times less attractive.
     concentration
         Exponent above 1: jobs crowd more than homes.
+
+    Raises
+    ------
+    InvalidInput
+        If the density does not fit the raster, or `count` is not > 0.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> raster = wh.Raster(2, 2, (5000, 5000))
+    >>> people = wh.synthetic_commuters(raster, [[9, 1], [4, 2]], 100, seed=1)
+    >>> len(people), people.homes
+    (100, Points(100 in the plane in metres))
     """
     people = _people(raster, density)
     if not isinstance(count, int) or count < 1:

@@ -41,6 +41,18 @@ class Visits:
         Of each visit: index of the place, index of the user, whole hours since the epoch.
     outside : int
         How many visits fell outside the grid and were left out.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> visits = wh.Visits.of(
+    ...     [[100, 100], [600, 100], [700, 200]],
+    ...     wh.Raster(1, 2, (500, 500)),
+    ...     users=["a", "a", "b"],
+    ...     times=["2024-03-01T08", "2024-03-01T09", "2024-03-01T21"],
+    ... )
+    >>> visits.counts().tolist(), len(visits.during("night"))
+    ([1, 2], 1)
     """
 
     places: int

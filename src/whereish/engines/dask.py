@@ -1,4 +1,17 @@
-"""Sanitising Dask data frames: written once (:mod:`whereish.engines.attempts`), then read."""
+"""Sanitising Dask data frames: written once (:mod:`whereish.engines.attempts`), then read.
+
+>>> import tempfile
+>>> import dask.dataframe as dd
+>>> import whereish as wh
+>>> frame = dd.from_dict({"lon": [2.35, 2.36], "lat": [48.85, 48.86]}, npartitions=1)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     released = wh.dask.sanitize(
+...         frame, f"{folder}/out", lon="lon", lat="lat", epsilon="ln(4)/200 m"
+...     )
+...     len(released)
+...
+2
+"""
 
 from __future__ import annotations
 

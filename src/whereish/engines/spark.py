@@ -4,6 +4,12 @@ Rows reach the kernel as Arrow batches (`mapInArrow`), and the task writes its r
 itself; what it yields to Spark is the name of its file and who is in it.  So reports do
 not travel through the Java machine, and subjects are counted in the same pass that
 draws them.
+
+>>> import whereish as wh
+>>> frame = spark.read.csv("visits.csv", header=True)  # doctest: +SKIP
+>>> wh.spark.sanitize(  # doctest: +SKIP
+...     frame, "hdfs:///released", lon="lon", lat="lat", epsilon="ln(4)/200 m"
+... )
 """
 
 from __future__ import annotations

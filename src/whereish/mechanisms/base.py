@@ -32,7 +32,12 @@ Remap: TypeAlias = Callable[[Points], Points]
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """A randomised map from secrets to reports, with its guarantee."""
+    """A randomised map from secrets to reports, with its guarantee.
+
+    >>> import whereish as wh
+    >>> isinstance(wh.PlanarLaplace("0.01/m"), wh.Mechanism)
+    True
+    """
 
     @property
     def space(self) -> Space:

@@ -25,6 +25,14 @@ class Finite(Metric):
 
     The axioms are checked except the triangle inequality: a matrix that breaks
     it is still a promise per pair, only one that shortest paths would tighten.
+
+    >>> import numpy as np
+    >>> import whereish as wh
+    >>> hops = wh.Finite(np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]]))
+    >>> float(hops(0, 2))
+    2.0
+    >>> hops
+    Finite()
     """
 
     distances: FloatArray = field(repr=False)

@@ -23,7 +23,14 @@ __all__ = ["Basis", "Guarantee", "SpentBudget"]
 
 
 class Basis(IntEnum):
-    """On what grounds a guarantee stands, from the weakest to the strongest."""
+    """On what grounds a guarantee stands, from the weakest to the strongest.
+
+    >>> import whereish as wh
+    >>> wh.PlanarLaplace("0.01/m").guarantee.basis.name
+    'THEOREM'
+    >>> wh.Basis.ESTIMATED < wh.Basis.CERTIFIED < wh.Basis.THEOREM
+    True
+    """
 
     ESTIMATED = 0
     CERTIFIED = 1
@@ -44,6 +51,15 @@ class Guarantee:
         Which theorem, or what was checked.
     numerics
         How far the program's arithmetic is the theorem's.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> once = wh.PlanarLaplace("0.01/m").guarantee
+    >>> print(once.repeated(3))
+    0.03 * |x - x'| (theorem: planar Laplace (Andrés et al. 2013, section 4.1))
+    >>> once.level("200 m", wh.Euclidean())
+    2.0
     """
 
     metric: Metric
@@ -133,6 +149,11 @@ class SpentBudget:
 
     Amounts spent on the same secret add up; with a :class:`Guarantee` they do not, and no
     guarantee follows from them.
+
+    >>> import whereish as wh
+    >>> trace = wh.PredictiveMechanism(wh.FixedUtility("500 m")).report([[2.35, 48.85]])
+    >>> type(trace.guarantee).__name__, trace.guarantee.basis.name
+    ('SpentBudget', 'THEOREM')
     """
 
     metric: Metric

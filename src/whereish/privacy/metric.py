@@ -32,7 +32,15 @@ __all__ = ["Metric", "Scaled", "Sum", "rounded_up", "scaled_up"]
 
 
 class Metric(ABC):
-    """A distance d(x, x') on secrets, vectorised over rows."""
+    """A distance d(x, x') on secrets, vectorised over rows.
+
+    >>> import whereish as wh
+    >>> twice = 0.01 * wh.Euclidean() + 0.02 * wh.Euclidean()
+    >>> twice.description
+    "0.03 * |x - x'|"
+    >>> wh.Metric.from_json(twice.to_json()) == twice
+    True
+    """
 
     kind: ClassVar[str]
     _kinds: ClassVar[dict[str, type[Metric]]] = {}

@@ -41,7 +41,16 @@ class _Norm(_OfCoordinates):
 
 @dataclass(frozen=True)
 class Euclidean(_Norm):
-    """Straight-line distance of coordinates in metres."""
+    """Straight-line distance of coordinates in metres.
+
+    >>> import whereish as wh
+    >>> float(wh.Euclidean()([0, 0], [3, 4]))
+    5.0
+    >>> (0.01 * wh.Euclidean()).description
+    "0.01 * |x - x'|"
+    >>> wh.Euclidean() <= wh.Manhattan()
+    True
+    """
 
     kind = "euclidean"
     description = "|x - x'|"
@@ -55,7 +64,12 @@ class Euclidean(_Norm):
 
 @dataclass(frozen=True)
 class Manhattan(_Norm):
-    """d_1: the sum of coordinate distances."""
+    """d_1: the sum of coordinate distances.
+
+    >>> import whereish as wh
+    >>> float(wh.Manhattan()([0, 0], [3, 4]))
+    7.0
+    """
 
     kind = "manhattan"
     description = "|x - x'|_1"
@@ -67,7 +81,14 @@ class Manhattan(_Norm):
 
 @dataclass(frozen=True)
 class Chebyshev(_Norm):
-    """d_inf: the largest coordinate distance."""
+    """d_inf: the largest coordinate distance.
+
+    >>> import whereish as wh
+    >>> float(wh.Chebyshev()([0, 0], [3, 4]))
+    4.0
+    >>> wh.Chebyshev() <= wh.Euclidean()
+    True
+    """
 
     kind = "chebyshev"
     description = "|x - x'|_inf"
@@ -79,7 +100,12 @@ class Chebyshev(_Norm):
 
 @dataclass(frozen=True)
 class GreatCircle(_OfCoordinates):
-    """Great-circle metres of degrees on the sphere of radius b²/a."""
+    """Great-circle metres of degrees on the sphere of radius b²/a.
+
+    >>> import whereish as wh
+    >>> round(float(wh.GreatCircle()([0, 0], [0, 1])))
+    110574
+    """
 
     kind = "great-circle"
     description = "great-circle metres (never more than true metres)"
@@ -95,7 +121,14 @@ class GreatCircle(_OfCoordinates):
 
 @dataclass(frozen=True)
 class Geodesic(_OfCoordinates):
-    """True metres of degrees: the WGS84 geodesic distance."""
+    """True metres of degrees: the WGS84 geodesic distance.
+
+    >>> import whereish as wh
+    >>> round(float(wh.Geodesic()([2.35, 48.85], [2.35, 48.86])))
+    1112
+    >>> wh.GreatCircle() <= wh.Geodesic()
+    True
+    """
 
     kind = "geodesic"
     description = "true metres (WGS84 geodesic)"

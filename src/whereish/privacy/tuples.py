@@ -91,7 +91,13 @@ class _OnTuples(Metric):
 
 @dataclass(frozen=True)
 class TupleSum(_OnTuples):
-    """Sum over the entries: what independent reports of each entry keep."""
+    """Sum over the entries: what independent reports of each entry keep.
+
+    >>> import whereish as wh
+    >>> total = wh.TupleSum(wh.Euclidean(), 2)
+    >>> float(total([[0, 0], [0, 0]], [[3, 4], [0, 1]]))
+    6.0
+    """
 
     kind = "tuple-sum"
 
@@ -109,7 +115,13 @@ class TupleSum(_OnTuples):
 
 @dataclass(frozen=True)
 class TupleMax(_OnTuples):
-    """d_inf on tuples: the largest distance of an entry."""
+    """d_inf on tuples: the largest distance of an entry.
+
+    >>> import whereish as wh
+    >>> farthest = wh.TupleMax(wh.Euclidean(), 2)
+    >>> float(farthest([[0, 0], [0, 0]], [[3, 4], [0, 1]]))
+    5.0
+    """
 
     kind = "tuple-max"
 

@@ -41,6 +41,13 @@ def perturb(
     (:class:`~whereish.GlobeLaplace`); n reports of one place keep n times that.  Reports
     of a seeded `rng`, which protect nobody, come as :class:`ReproducibleArray`.
 
+    Raises
+    ------
+    InvalidInput
+        If coordinates are no degrees, or epsilon is not > 0 per length.
+
+    Examples
+    --------
     >>> lon, lat = perturb([2.33316], [48.85412], epsilon="ln(4)/200 m")
     >>> len(lon)
     1

@@ -128,6 +128,24 @@ def sanitize(
     -----
     The guarantee is per location: a person in k rows of m secret locations is protected at
     k m times epsilon.
+
+    Raises
+    ------
+    InvalidInput
+        If a column, a file or a parameter is not what it must be.
+    BudgetExceeded
+        If a subject has too little left; then nothing is released.
+    NotWritten
+        If the output could not be written; then nothing is released.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> import pyarrow as pa
+    >>> table = pa.table({"lon": [2.35, 2.36], "lat": [48.85, 48.86], "shop": ["a", "b"]})
+    >>> released = wh.sanitize(table, lon="lon", lat="lat", epsilon="ln(4)/200 m", keep=["shop"])
+    >>> released.column_names, released.num_rows
+    (['lon', 'lat', 'shop'], 2)
     """
     if (ledger is None) != (subject is None):
         raise InvalidInput(

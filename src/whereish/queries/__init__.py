@@ -1,4 +1,10 @@
-"""Queries on records and sets of places, with their sensitivities; private answers."""
+"""Queries on records and sets of places, with their sensitivities; private answers.
+
+>>> import whereish as wh
+>>> ages = wh.Records(wh.Values(1, 100), 3)
+>>> print(wh.queries.Sum().sensitivity(ages.hamming).value)
+100
+"""
 
 from whereish.queries.additive import Count, Sum
 from whereish.queries.answer import Answer, answer

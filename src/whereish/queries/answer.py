@@ -91,6 +91,21 @@ def answer(
         Level per unit of the metric: a number; per length for distances of places.
     resolution
         For a centroid: step of the public lattice of reports.
+
+    Raises
+    ------
+    InvalidInput
+        If the data are not in the universe, or the query has no bound by this metric.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> ages = wh.Records(wh.Values(1, 100), 3)
+    >>> result = wh.answer(wh.queries.Average(), [20, 30, 70], ages.hamming, 0.5)
+    >>> result.guarantee.metric.description
+    "0.5 * sum over 3 entries of [v != v']"
+    >>> 0 <= result.value <= 100
+    True
     """
     if isinstance(query, RecordQuery):
         return _on_records(query, data, metric, epsilon, secure(rng))

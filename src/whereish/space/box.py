@@ -20,6 +20,12 @@ class Box:
 
     A region is declared by people, never computed from the data it guards: the
     extent of a data set is itself a fact about somebody.
+
+    >>> import numpy as np
+    >>> import whereish as wh
+    >>> paris = wh.Box(2.2, 48.8, 2.5, 48.9)
+    >>> paris.contains(np.array([[2.35, 48.85], [4.8, 45.7]])).tolist()
+    [True, False]
     """
 
     x_low: float

@@ -11,7 +11,12 @@ __all__ = ["Line"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Positions in metres along one axis (a road, a river, a height)."""
+    """Positions in metres along one axis (a road, a river, a height).
+
+    >>> import whereish as wh
+    >>> wh.Points([[120.0], [450.0]], wh.Line())
+    Points(2 in a line in metres)
+    """
 
     @property
     def dimension(self) -> int:

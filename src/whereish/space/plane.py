@@ -55,6 +55,15 @@ class Plane:
         not wanted or not installed.
 
     :meth:`metres`, :meth:`projected` and :meth:`around` say the same in words.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> plane = wh.Plane.projected("EPSG:2154", wh.Box(2.2, 48.8, 2.5, 48.9))
+    >>> plane.from_degrees([2.35], [48.85]).coordinates.round(-3).tolist()
+    [[652000.0, 6861000.0]]
+    >>> round(plane.scale, 3)
+    1.0
     """
 
     crs: str | None = None

@@ -45,6 +45,11 @@ class Points:
 
     `reproducible` marks reports whose noise came from a seed.  The text form
     shows no coordinate, so that points can stand in a log.
+
+    >>> import whereish as wh
+    >>> homes = wh.Points([[0, 0], [300, 400]], wh.Plane())
+    >>> len(homes), homes
+    (2, Points(2 in the plane in metres))
     """
 
     coordinates: FloatArray

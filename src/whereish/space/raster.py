@@ -26,6 +26,14 @@ class Raster:
     Row 0 is the southernmost and column 0 the westernmost, so that both grow with
     y and x.  A cell's flat index is row * columns + column; a cell owns its west
     and south edges.
+
+    >>> import numpy as np
+    >>> import whereish as wh
+    >>> raster = wh.Raster.over(wh.Box(0, 0, 2000, 1000), "500 m")
+    >>> raster.shape, raster.centres()[0].tolist()
+    ((2, 4), [250.0, 250.0])
+    >>> raster.locate(np.array([[600.0, 100.0]])).tolist()
+    [1]
     """
 
     rows: int

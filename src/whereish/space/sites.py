@@ -22,7 +22,14 @@ __all__ = ["Sites"]
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """n public places: cell centres, cities, census blocks, points of interest."""
+    """n public places: cell centres, cities, census blocks, points of interest.
+
+    >>> import numpy as np
+    >>> import whereish as wh
+    >>> sites = wh.Sites(wh.Points([[0, 0], [1000, 0]], wh.Plane()))
+    >>> sites.nearest(np.array([[700.0, 50.0]])).tolist()
+    [1]
+    """
 
     points: Points
 

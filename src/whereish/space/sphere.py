@@ -49,7 +49,13 @@ DISTANCE_ERROR = 2.0**-46
 
 @dataclass(frozen=True, slots=True)
 class Sphere:
-    """Longitude, latitude in degrees; distances of the sphere of radius b²/a."""
+    """Longitude, latitude in degrees; distances of the sphere of radius b²/a.
+
+    >>> import whereish as wh
+    >>> sphere = wh.Sphere()
+    >>> sphere.from_degrees([2.35], [48.85])
+    Points(1 in the globe (longitude, latitude in degrees))
+    """
 
     @property
     def dimension(self) -> int:

@@ -81,13 +81,14 @@ def _sentence(error: click.ClickException) -> str:
     )
     if own or isinstance(error, click.MissingParameter):
         return error.format_message()
-    where = getattr(getattr(error, "ctx", None), "command_path", "whereish")
+    context: click.Context | None = getattr(error, "ctx", None)
+    where = getattr(context, "command_path", "whereish")
     if isinstance(error, click.BadParameter) and error.param is not None:
         what = f"the value of {error.param.opts[-1]} is not one that it takes"
     elif isinstance(error, click.NoSuchOption):
         what = f"there is an option that it does not have{_nearest_option(error)}"
     elif where == "whereish":
-        near = "" if error.ctx is None else error.ctx.meta.get(_NEAR, "")
+        near = "" if context is None else context.meta.get(_NEAR, "")
         what = f"the command must be one of {', '.join(sorted(COMMANDS))}{near}"
     else:
         what = "there is an argument too many, or one is missing"

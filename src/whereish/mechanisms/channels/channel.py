@@ -66,6 +66,17 @@ class Channel:
         The metric that the rows keep.  On coordinates it speaks of the sites only.
     details
         Facts about how the channel was built, for its certificate.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> channel = wh.exponential_channel([[0, 0], [100, 0]], "ln(2)/100 m")
+    >>> channel
+    Channel(2 secrets, 2 reports in the plane in metres; keeps 0.00693147 * |x - x'|)
+    >>> channel.matrix.sum(axis=1).tolist()
+    [1.0, 1.0]
+    >>> channel.report([[0, 0], [100, 0]])
+    Points(2 in the plane in metres)
     """
 
     secrets: Sites

@@ -31,8 +31,22 @@ def cloaking_channel(
 ) -> Channel:
     """Report the central site of the secret's zone.
 
+    Contract: keeps the metric that is 0 within a zone and infinite between zones.
+
     `zones` labels every site.  A zone's centre is the site of least expected distance to
     its sites, weighted by the prior.
+
+    Raises
+    ------
+    InvalidInput
+        If `zones` does not label every site.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> sites = [[0, 0], [100, 0], [200, 0], [900, 0]]
+    >>> wh.cloaking_channel(sites, ["a", "a", "a", "b"]).matrix.tolist()
+    [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     """
     places = as_secrets(sites)
     labels = np.asarray(zones)
@@ -57,13 +71,41 @@ def cloaking_channel(
 
 
 def identity_channel(sites: PlacesLike) -> Channel:
-    """Report the truth: no privacy at all."""
+    """Report the truth: no privacy at all.
+
+    Contract: keeps only the metric that is infinite between any two sites.
+
+    Raises
+    ------
+    InvalidInput
+        If the sites are no places of one space.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> wh.identity_channel([[0, 0], [100, 0]]).matrix.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     places = as_secrets(sites)
     return cloaking_channel(places, np.arange(len(places)))
 
 
 def uniform_channel(sites: PlacesLike, reports: PlacesLike | None = None) -> Channel:
-    """Report any site, whatever the secret: the metric that is zero everywhere."""
+    """Report any site, whatever the secret: the metric that is zero everywhere.
+
+    Contract: keeps the metric that is zero everywhere.
+
+    Raises
+    ------
+    InvalidInput
+        If the sites are no places of one space.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> wh.uniform_channel([[0, 0], [100, 0]]).matrix.tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
     places = as_secrets(sites)
     targets = places if reports is None else as_sites(reports)
     check_entries(len(places), len(targets))

@@ -21,7 +21,24 @@ __all__ = ["exponential_channel"]
 def exponential_channel(
     sites: PlacesLike, epsilon: Epsilon | str | None, *, metric: Metric | ArrayLike | None = None
 ) -> Channel:
-    """The exponential mechanism on `sites`, which keeps eps * d."""
+    """The exponential mechanism on `sites`, which keeps eps * d.
+
+    Contract: keeps ``eps * d`` between the sites, certified on the integer weights.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon, the metric and the sites do not fit each other.
+    NotPrivate
+        If the integer weights fail their certificate.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> channel = wh.exponential_channel([[0, 0], [100, 0]], "ln(2)/100 m")
+    >>> channel.matrix.round(3).tolist()
+    [[0.586, 0.414], [0.414, 0.586]]
+    """
     places, kept = kept_on(sites, epsilon, metric)
     numerators = np.exp(-kept.distances / 2)
     matrix = numerators / numerators.sum(axis=1, keepdims=True)

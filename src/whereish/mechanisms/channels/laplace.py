@@ -43,9 +43,25 @@ def laplace_channel(
 ) -> Channel:
     """Planar Laplace of level epsilon, reported as cells of a raster or as the closest site.
 
+    Contract: keeps ``eps * Euclidean()`` between the secrets, in true metres; certified.
+
     Secrets are places of the same plane, by default the cell centres or sites.  All
     triples are checked, so the cost grows with secrets² x cells: a second for 1,000
     cells, minutes for 5,000.
+
+    Raises
+    ------
+    InvalidInput
+        If the cells or secrets are not places of one plane.
+    NotPrivate
+        If the integer weights fail their certificate.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> channel = wh.laplace_channel(wh.Raster(2, 2, (100, 100)), "0.01/m")
+    >>> channel.matrix.shape
+    (4, 4)
     """
     reports = as_secrets(cells) if secrets is None else as_sites(cells)
     places = reports if secrets is None else as_secrets(secrets)

@@ -38,12 +38,27 @@ def opt_priv_channel(
 ) -> Channel:
     """The channel of largest adversary error with expected loss at most `most_loss`.
 
+    Contract: keeps the log-ratios of its own rows (``Finite``), which no epsilon bounds.
+
     Parameters
     ----------
     most_loss
         A length such as "800 m", or a number in the units of `loss`.
     adversary
         The distance d_A by which the adversary's guesses are judged.
+
+    Raises
+    ------
+    InvalidInput
+        If no channel loses as little as `most_loss`.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> sites = [[0, 0], [100, 0], [200, 0]]
+    >>> channel = wh.opt_priv_channel(sites, None, most_loss="50 m")
+    >>> round(wh.quality_loss(channel, None), 3)
+    50.0
     """
     places = as_secrets(sites)
     check_entries(len(places), len(places))

@@ -52,6 +52,13 @@ class OptimalChannel(Channel):
         "optimal" where the gap asked for was reached; "time limit" or "stalled" otherwise.
     dilation : float
         1 for the exact programme, else the factor of the spanner approximation.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> channel = wh.optimal_channel([[0, 0], [100, 0]], [0.5, 0.5], "ln(3)/100 m")
+    >>> channel.status, round(channel.loss, 2), round(channel.lower_bound, 2)
+    ('optimal', 25.0, 25.0)
     """
 
     loss: float
@@ -79,6 +86,8 @@ def optimal_channel(
 ) -> OptimalChannel:
     """The channel of least expected loss that keeps eps * d on `sites`.
 
+    Contract: keeps ``eps * d`` between the sites, certified on the integer weights.
+
     Parameters
     ----------
     sites
@@ -99,6 +108,20 @@ def optimal_channel(
         Stop at this certified relative gap, or after so many seconds with the best so far.
     progress
         Called with the bounds as they improve.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon, the metric, the prior and the sites do not fit each other.
+    SolverError
+        If the solver found no channel.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> channel = wh.optimal_channel([[0, 0], [100, 0]], [0.5, 0.5], "ln(3)/100 m")
+    >>> channel.matrix.round(3).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
     """
     if not gap > 0:
         raise InvalidInput(f"gap must be a number > 0; got {gap}")

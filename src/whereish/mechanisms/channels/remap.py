@@ -34,7 +34,20 @@ _MEDIAN_TOLERANCE = 1e-9  # of the extent of the secrets
 
 
 def nearest_remap(sites: PlacesLike) -> Remap:
-    """Move each report to the nearest of `sites`."""
+    """Move each report to the nearest of `sites`.
+
+    Raises
+    ------
+    InvalidInput
+        If the sites are no places of one space.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> shops = [[0, 0], [1000, 0]]
+    >>> (wh.PlanarLaplace("0.01/m") >> wh.nearest_remap(shops)).report([[40, 20]])
+    Points(1 in the plane in metres)
+    """
     return closest(as_sites(sites))
 
 
@@ -54,6 +67,20 @@ class BayesianRemap:
     anywhere
         Choose from the whole plane: the geometric median for Euclidean loss, the mean for
         squared loss.
+
+    Raises
+    ------
+    InvalidInput
+        When applied: if the prior is not a distribution on the secrets, or `anywhere` has no plane.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> sites = [[0, 0], [1000, 0], [2000, 0]]
+    >>> channel = wh.exponential_channel(sites, "0.001/m")
+    >>> moved = channel >> wh.BayesianRemap([0.1, 0.8, 0.1])
+    >>> moved.matrix.sum(axis=0).tolist()
+    [3.0]
     """
 
     prior: ArrayLike | None
@@ -111,7 +138,23 @@ def bayesian_remap(
     onto: PlacesLike | None = None,
     anywhere: bool = False,
 ) -> Channel:
-    """The channel followed by its Bayesian remap; see :class:`BayesianRemap`."""
+    """The channel followed by its Bayesian remap; see :class:`BayesianRemap`.
+
+    Raises
+    ------
+    InvalidInput
+        If the prior or the loss does not fit, or `anywhere` has no plane.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> sites = [[0, 0], [1000, 0], [2000, 0]]
+    >>> channel = wh.exponential_channel(sites, "0.001/m")
+    >>> prior = [0.1, 0.8, 0.1]
+    >>> better = wh.bayesian_remap(channel, prior)
+    >>> wh.quality_loss(better, prior) < wh.quality_loss(channel, prior)
+    True
+    """
     return channel >> BayesianRemap(prior, loss, onto, anywhere)
 
 

@@ -24,7 +24,24 @@ __all__ = ["tight_channel"]
 def tight_channel(
     sites: PlacesLike, epsilon: Epsilon | str | None, *, metric: Metric | ArrayLike | None = None
 ) -> Channel:
-    """The tight-constraints mechanism on `sites`, which keeps eps * d."""
+    """The tight-constraints mechanism on `sites`, which keeps eps * d.
+
+    Contract: keeps ``eps * d`` between the sites, certified on the integer weights.
+
+    Raises
+    ------
+    InvalidInput
+        If no such channel exists at this level: sites too close, or listed twice.
+    NotPrivate
+        If the integer weights fail their certificate.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> channel = wh.tight_channel([[0, 0], [100, 0]], "ln(2)/100 m")
+    >>> channel.matrix.round(3).tolist()
+    [[0.667, 0.333], [0.333, 0.667]]
+    """
     places, kept = kept_on(sites, epsilon, metric)
     matrix = tight_matrix(np.exp(-kept.distances))
     if matrix is None:

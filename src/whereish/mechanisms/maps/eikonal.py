@@ -53,6 +53,8 @@ __all__ = ["EikonalMechanism", "Places"]
 class EikonalMechanism(Composable):
     """Reports cells of a privacy map (and of its frame), by their centres.
 
+    Contract: keeps the least integral of eps along paths of the map, certified.
+
     Build one with :meth:`build`; the constructor takes what `build` found.
 
     Parameters
@@ -68,6 +70,19 @@ class EikonalMechanism(Composable):
         Directions of the stencil.
     divided
         The stencil factor by which the map was divided (1 if it was not).
+
+    Raises
+    ------
+    InvalidInput
+        If `places` is neither "cells" nor "continuous"; in `build`, if cells are too small.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> levels = wh.PrivacyMap([[0.001, 0.001, 0.002], [0.001, 0.002, 0.002]], cell="500 m")
+    >>> mechanism = wh.EikonalMechanism.build(levels)
+    >>> mechanism.report([[250, 250]], rng=wh.SeededRandomness(1))
+    Points(1 in the plane in metres, reproducible)
     """
 
     map: PrivacyMap

@@ -50,6 +50,8 @@ _ROWS = 4096  # secrets answered at a time
 class EikonalQuery:
     """Reports answers of a public query, within the promise of a privacy map.
 
+    Contract: keeps the least integral of eps along paths between cells, certified.
+
     Build one with :meth:`build` or with ``EikonalMechanism.build(map, query=...)``.
 
     Parameters
@@ -64,6 +66,21 @@ class EikonalQuery:
         The certified law.
     neighbours, divided
         As for :class:`~whereish.mechanisms.maps.eikonal.EikonalMechanism`.
+
+    Raises
+    ------
+    InvalidInput
+        In `build`: if there is not one answer for each cell, or cells are too small.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> levels = wh.PrivacyMap([[0.001, 0.001, 0.002]], cell="500 m")
+    >>> query = wh.EikonalQuery.build(levels, [["park", "park", "shop"]])
+    >>> query.answers.tolist()
+    ['park', 'shop']
+    >>> str(query.report([[250, 250]])[0]) in ("park", "shop")
+    True
     """
 
     map: PrivacyMap

@@ -128,6 +128,20 @@ class Laplace1D(_AxisLaplace):
     """Laplace noise on a line, reported on a lattice.
 
     Contract: keeps ``eps * Manhattan()``, that is eps * |x - x'|, tightly.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon is not > 0 per length, or the resolution is too fine.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> noise = wh.Laplace1D("0.01/m")
+    >>> noise.mean_error.m
+    100.0
+    >>> noise.report([[1200.0]], rng=wh.SeededRandomness(1))
+    Points(1 in a line in metres, reproducible)
     """
 
     words_per_draw = 1
@@ -144,6 +158,20 @@ class ManhattanLaplace(_AxisLaplace):
 
     Contract: keeps ``eps * Manhattan()``, tightly.  The metric belongs to the plane's
     axes (streets that run along them), so a stretching projection is refused.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon or the resolution is out of range, or the plane stretches distances.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> noise = wh.ManhattanLaplace("0.01/m")
+    >>> noise.guarantee.metric.description
+    "0.01 * |x - x'|_1"
+    >>> noise.report([[0, 0]], rng=wh.SeededRandomness(1))
+    Points(1 in the plane in metres, reproducible)
     """
 
     plane: Plane

@@ -52,6 +52,8 @@ Radial: TypeAlias = LogLinear | Callable[[float], float] | Sequence[ArrayLike]
 class CircularNoise(RoundedMechanism, TrueRadii):
     """Noise with density R(|v|), reported on a lattice.
 
+    Contract: keeps l(|x - x'|) in true metres for the declared l; by default ``eps * Euclidean()``.
+
     Parameters
     ----------
     radial
@@ -66,8 +68,19 @@ class CircularNoise(RoundedMechanism, TrueRadii):
 
     Raises
     ------
+    InvalidInput
+        If a callable comes without `reach`, or a radial with jumps without `keeps`.
     NotPrivate
         If R does not keep the promise, with the pair of radii that shows it.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> noise = wh.CircularNoise(([0, 100, 200], [4, 2, 1]), resolution="10 m")
+    >>> noise.guarantee.metric.description
+    "0.00693147 * |x - x'|"
+    >>> noise.report([[0, 0]], rng=wh.SeededRandomness(1))
+    Points(1 in the plane in metres, reproducible)
     """
 
     radial: LogLinear

@@ -70,6 +70,20 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
     Longitudes are reported in [-180, 180); a pole is reported with longitude 0.
     `quantile`, `coverage` and `mean_error` are in true metres; `cdf`, `ideal_quantile` and
     `log_density` speak of the ideal report on the sphere, whose metres are up to 1% longer.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon is not > 0 per length, or `decimals` is out of range.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> noise = wh.GlobeLaplace("ln(4)/200 m")
+    >>> noise.report([[2.33316, 48.85412]], rng=wh.SeededRandomness(1))
+    Points(1 in the globe (longitude, latitude in degrees), reproducible)
+    >>> round(noise.mean_error.m)
+    291
     """
 
     epsilon: Epsilon

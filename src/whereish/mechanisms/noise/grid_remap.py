@@ -58,7 +58,21 @@ class GridRemap:
 
 
 def nearest_grid_remap(raster: Raster, *, onto: ArrayLike | None = None) -> GridRemap:
-    """Each cell to the closest admissible one: itself by default."""
+    """Each cell to the closest admissible one: itself by default.
+
+    Raises
+    ------
+    InvalidInput
+        If `onto` is no mask of the raster, or admits no cell.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> raster = wh.Raster(1, 3, (100, 100))
+    >>> remap = wh.nearest_grid_remap(raster, onto=[[True, False, True]])
+    >>> remap(wh.Points([[120, 50], [290, 10]], wh.Plane())).coordinates.tolist()
+    [[50.0, 50.0], [250.0, 50.0]]
+    """
     cells = _admissible(onto, raster)
     centres = raster.centres()
     sites = Sites(Points(centres[cells], raster.plane))
@@ -78,6 +92,20 @@ def bayesian_grid_remap(
         Probability of each cell, rows x columns or flat.
     onto
         Admissible cells as a mask of the raster; all by default.
+
+    Raises
+    ------
+    InvalidInput
+        If the raster is on another plane, or the prior is not a distribution on its cells.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> raster = wh.Raster(2, 3, (100, 100))
+    >>> noise = wh.PlanarLaplace("0.01/m")
+    >>> remap = wh.bayesian_grid_remap(noise, raster, [0.9, 0.02, 0.02, 0.02, 0.02, 0.02])
+    >>> (noise >> remap).report([[50, 50]])
+    Points(1 in the plane in metres)
     """
     if noise.space != raster.plane:
         raise InvalidInput("the raster must lie on the mechanism's plane")

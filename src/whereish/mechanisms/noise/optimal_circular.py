@@ -25,6 +25,8 @@ __all__ = ["OptimalCircular", "laplace_within"]
 class OptimalCircular(CircularNoise):
     """Least expected loss over all noise that keeps l, is bounded by M and is rho-tight.
 
+    Contract: keeps l(|x - x'|) in true metres, at the least expected loss up to `gap`.
+
     Parameters
     ----------
     keeps
@@ -46,6 +48,20 @@ class OptimalCircular(CircularNoise):
     loss (ElSalamouny and Gambs 2018, Theorem 9); for (D, eps)-location privacy, which they
     leave open, a staircase with steps of width D.  For a single-point region
     (:meth:`Distinguishability.unlimited`) it is the uniform disk of density M.
+
+    Raises
+    ------
+    InvalidInput
+        If no noise that integrates over the plane keeps l, `bound` and `tail`.
+    NotPrivate
+        If the solved radial fails its certificate.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> noise = wh.OptimalCircular(wh.Distinguishability.linear("0.01/m"))
+    >>> round(float(noise.loss_value), 1), bool(noise.gap < 0.001)
+    (200.0, True)
     """
 
     loss: Loss

@@ -74,6 +74,20 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
     `mean_error`, `ideal_quantile`, `cdf` and `log_density` speak of the ideal report;
     `quantile` and `coverage` of the rounded one.  All are in metres of the plane, which are
     true metres unless it is a projection.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon is not > 0 per length, or the resolution is too fine.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> noise = wh.PlanarLaplace("ln(4)/200 m")
+    >>> round(noise.mean_error.m), round(noise.quantile(0.95).m)
+    (289, 685)
+    >>> noise.report([[0, 0], [1000, 0]], rng=wh.SeededRandomness(1))
+    Points(2 in the plane in metres, reproducible)
     """
 
     epsilon: Epsilon
@@ -248,6 +262,17 @@ def corrected_epsilon(
 
     (Bordenabe's thesis, Theorem 5.3).  The largest such eps' is returned, rounded
     down.  The mechanisms of this package need no such correction.
+
+    Raises
+    ------
+    InvalidInput
+        If no positive level suffices: use a coarser grid or more digits.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> wh.corrected_epsilon("0.01/m", unit="1 m", r_max="10 km", digits=9).per_m < 0.01
+    True
     """
     eps, u = Epsilon.of(epsilon).per_m, Length.positive(unit, name="unit").m
     reach = Length.positive(r_max, name="r_max").m

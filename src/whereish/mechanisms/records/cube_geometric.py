@@ -113,12 +113,29 @@ class CubeRadius:
 class CubeGeometric(Composable):
     """Reports of whole records that keep ``eps * records.maximum`` (d_inf), tightly.
 
+    Contract: keeps ``eps * records.maximum`` (d_inf), tightly.
+
     Parameters
     ----------
     records
         The universe of the entries, without null, and how many there are.
     epsilon
         Privacy level per unit of value: a double or a fraction, taken exactly.
+
+    Raises
+    ------
+    InvalidInput
+        If the values have null, or epsilon is not > 0.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> mechanism = wh.CubeGeometric(wh.Records(wh.Values(1, 10), 2), 0.5)
+    >>> mechanism.guarantee.metric.description
+    "0.5 * maximum over 2 entries of |v - v'|"
+    >>> report = mechanism.report([[3, 7]]).coordinates
+    >>> report.shape, bool((report >= 0).all() and (report <= 10).all())
+    ((1, 2), True)
     """
 
     records: Records

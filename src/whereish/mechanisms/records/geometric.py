@@ -133,6 +133,18 @@ class TwoSidedGeometric(_Geometric):
     """Geometric noise on all multiples of a step q.
 
     Contract: keeps ``eps * Manhattan()``, that is eps |x - x'|, tightly up to 2^-64.
+
+    Raises
+    ------
+    InvalidInput
+        If the step or epsilon is not > 0.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> noise = wh.TwoSidedGeometric(1, 0.5)
+    >>> noise.report([[10]], rng=wh.SeededRandomness(1))
+    Points(1 in the multiples of 1, reproducible)
     """
 
     lattice: Multiples
@@ -186,6 +198,13 @@ class TruncatedGeometric(_Geometric):
     epsilon
         Privacy level per unit of value: a double or a fraction, taken exactly.
 
+    Raises
+    ------
+    InvalidInput
+        If the values have null, or epsilon is not > 0.
+
+    Examples
+    --------
     >>> half = TruncatedGeometric.with_ratio(Values(1, 2), "1/2")
     >>> [str(p) for p in half.fractions()[1]]
     ['1/3', '1/3', '1/3']

@@ -183,6 +183,14 @@ class FixedUtility(_Strategy):
         Metres per second that nobody exceeds.  With it, and with times, steps so soon
         after the last look that the person is still near are predicted for free.  The
         times of reports are public in any case.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> budget = wh.FixedUtility("500 m", total="0.02/m")
+    >>> trace = wh.PredictiveMechanism(budget).report([[2.35, 48.85]] * 10)
+    >>> trace.epsilon_spent.per_m <= 0.02
+    True
     """
 
     accuracy: Length
@@ -222,6 +230,12 @@ class FixedRate(_Strategy):
     The rate is what is left over the steps that are left.  With the share PR of
     predictions that held so far, a step of noise level rate / (1 - PR + kappa) costs
     the rate on average.  PR starts from `predicted`, which counts as ten tests.
+
+    >>> import whereish as wh
+    >>> budget = wh.FixedRate("0.05/m", steps=10)
+    >>> trace = wh.PredictiveMechanism(budget).report([[2.35, 48.85]] * 10)
+    >>> len(trace), trace.epsilon_spent.per_m <= 0.05
+    (10, True)
     """
 
     steps: int

@@ -145,6 +145,8 @@ class TraceRelease:
 class PredictiveMechanism:
     """Predict, test privately, and add noise only where the prediction failed.
 
+    Contract: keeps ``total * d_inf`` on whole traces (``worst_case``).
+
     Parameters
     ----------
     budget
@@ -155,6 +157,19 @@ class PredictiveMechanism:
         ``lambda eps: PlanarLaplace(eps, plane=plane)``.
     predict
         A function of the public transcript: :func:`last_report` or :func:`straight_on`.
+
+    Raises
+    ------
+    InvalidInput
+        If `budget` is no budget manager.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> mechanism = wh.PredictiveMechanism(wh.FixedUtility("500 m", total="0.02/m"))
+    >>> trace = mechanism.report([[2.35, 48.85]] * 10)
+    >>> trace.spent <= trace.total.per_m
+    True
     """
 
     budget: BudgetManager

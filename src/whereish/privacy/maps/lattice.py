@@ -67,6 +67,13 @@ def lattice_distances(
         Divide the distances by that factor, computed for these cells, so that they are at most
         the geodesic ones (proven for constant levels).
 
+    Raises
+    ------
+    InvalidInput
+        If levels are not > 0 and finite, or sides do not fit the axes.
+
+    Examples
+    --------
     >>> lattice_distances([[[1.0, 1.0, 3.0]]], 1.0).tolist()
     [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]]
     """

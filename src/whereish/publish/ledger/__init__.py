@@ -20,7 +20,25 @@ def open_ledger(
     window_s: float | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Ledger:
-    """The ledger at a path (SQLite) or at "postgresql://..." (the `postgres` extra)."""
+    """The ledger at a path (SQLite) or at "postgresql://..." (the `postgres` extra).
+
+    Raises
+    ------
+    InvalidInput
+        If a new ledger has no cap, or an existing one has another budget.
+    LedgerUnavailable
+        If the database cannot be read or written.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = wh.open_ledger(f"{folder}/budget.db", cap="0.02/m")
+    ...     [ledger.allows("alice", "0.01/m", times=times) for times in (1, 2, 3)]
+    ...
+    [True, True, False]
+    """
     if cap is None and window_s is not None:
         raise InvalidInput("a window needs a cap: the budget that holds within it")
     budget = None if cap is None else Budget(Epsilon.of(cap), window_s)

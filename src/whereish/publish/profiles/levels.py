@@ -37,6 +37,13 @@ class PlaceLevel:
     `grid_m` are the places on a flat map, also in whole metres.
 
     Use :meth:`of_sites`, :meth:`of_raster` or :meth:`of_geohash`.
+
+    >>> import whereish as wh
+    >>> level = wh.PlaceLevel.of_raster("city", wh.Raster(2, 2, (500, 500)))
+    >>> len(level), level.sensitivity
+    (4, 707)
+    >>> level.labels[level.locate([[600, 100]])[0]]
+    '0,1'
     """
 
     name: str

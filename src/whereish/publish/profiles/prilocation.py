@@ -83,7 +83,13 @@ _USERS_AT_ONCE = 256
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """Counts of check-ins: `weight` of them by `user` (0..users-1) at place `site`."""
+    """Counts of check-ins: `weight` of them by `user` (0..users-1) at place `site`.
+
+    >>> import whereish as wh
+    >>> level = wh.PlaceLevel.of_raster("city", wh.Raster(2, 2, (500, 500)))
+    >>> wh.Profiles.counted(level, users=2, user=[0, 0, 1], site=[0, 3, 3]).pooled.tolist()
+    [1, 0, 0, 2]
+    """
 
     level: PlaceLevel
     users: int
@@ -178,10 +184,7 @@ class Profiles:
 
 @dataclass(frozen=True, eq=False)
 class ProfileRelease:
-    """Published profiles, what was spent on what, and what is promised.
-
-    `spending` adds up to the budget without rounding.
-    """
+    """Published profiles, the guarantee, and `spending`, which adds up to the budget exactly."""
 
     profiles: Profiles
     spending: tuple[tuple[str, Fraction], ...]
@@ -200,6 +203,11 @@ class NaiveProfiles:
     """The baseline: Lap(1/eps) on every count of every user, also the empty ones.
 
     Released are whole numbers, negative ones as zero.
+
+    >>> import whereish as wh
+    >>> level = wh.PlaceLevel.of_raster("city", wh.Raster(2, 2, (500, 500)))
+    >>> wh.NaiveProfiles(level, 1.0).publish(wh.Profiles.counted(level, 1, [0], [3])).spent
+    Fraction(1, 1)
     """
 
     level: PlaceLevel
@@ -242,6 +250,12 @@ class PriLocation:
         k and p, public choices.
     update
         Where centres move: "proven" or "published", see the module's text.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> wh.PriLocation(wh.PlaceLevel.of_raster("city", wh.Raster(4, 4)), 1.0).guarantee.basis.name
+    'THEOREM'
     """
 
     level: PlaceLevel
