@@ -53,13 +53,14 @@ def read_sites(path: Path, epsilon: Epsilon) -> tuple[Sites, FloatArray | None]:
     if not rows:
         raise InvalidInput(f"the sites {path.name} have no rows")
     sites = Sites(Points(table[:, :2], Sphere() if degrees else Plane()))
+    prior = None
+    if "prior" in names:
+        name = f"the column prior of {path.name}"
+        prior = as_prior(table[:, 2], len(table), weights=True, name=name)
     nats = epsilon.per_m * float(np.ptp(table[:, :2], axis=0).sum())
     if not degrees and seem_degrees(table[:, :2], nats):
         raise InvalidInput(
             f"the columns x and y of {path.name} must be in metres, and seem to be in degrees: name"
             " them lon and lat (sites that are so close in metres need a larger epsilon)"
         )
-    if "prior" not in names:
-        return sites, None
-    name = f"the column prior of {path.name}"
-    return sites, as_prior(table[:, 2], len(table), weights=True, name=name)
+    return sites, prior

@@ -264,8 +264,9 @@ def test_small_maps_of_oblong_cells(places, shape, rng):
 def test_a_plane_that_stretches_gets_a_smaller_level():
     mercator = Plane.projected("EPSG:3857", Box(2.2, 48.8, 2.5, 48.95))
     assert mercator.scale > 1.5
-    flat = PrivacyMap(np.full((6, 6), 2e-3), "500 m")
-    stretched = PrivacyMap(np.full((6, 6), 2e-3), "500 m", plane=mercator)
+    levels, paris = np.full((6, 6), 2e-3), (256_000.0, 6_250_000.0)
+    flat = PrivacyMap(levels, "500 m")
+    stretched = PrivacyMap(levels, "500 m", origin=paris, plane=mercator)
     plain, wide = EikonalMechanism.build(flat, frame=0), EikonalMechanism.build(stretched, frame=0)
     assert wide.mse() > 1.2 * plain.mse()
 
