@@ -100,6 +100,7 @@ _HOMES = {
     "identity_channel": "mechanisms.channels.cloaking",
     "laplace_channel": "mechanisms.channels.laplace",
     "lattice_distances": "privacy.maps.lattice",
+    "load": "mechanisms.saved",
     "nearest_grid_remap": "mechanisms.noise.grid_remap",
     "nearest_remap": "mechanisms.channels.remap",
     "open_ledger": "publish.ledger",

@@ -37,6 +37,7 @@ from whereish.mechanisms.noise.planar_laplace import corrected_epsilon as correc
 from whereish.mechanisms.records.cube_geometric import CubeGeometric as CubeGeometric
 from whereish.mechanisms.records.geometric import TruncatedGeometric as TruncatedGeometric
 from whereish.mechanisms.records.geometric import TwoSidedGeometric as TwoSidedGeometric
+from whereish.mechanisms.saved import load as load
 from whereish.mechanisms.traces.budget import FixedRate as FixedRate
 from whereish.mechanisms.traces.budget import FixedUtility as FixedUtility
 from whereish.mechanisms.traces.predictive import PredictiveMechanism as PredictiveMechanism

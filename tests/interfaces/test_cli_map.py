@@ -125,4 +125,4 @@ def test_a_saved_query_is_audited_but_reports_no_places(tmp_path):
     assert 0.9 < told["factor"] <= 1.0
     done = run("report", "--mechanism", path, "--at", AT)
     assert done.returncode == 2
-    assert "EikonalQuery.load" in done.stderr
+    assert "reports answers, not places" in done.stderr

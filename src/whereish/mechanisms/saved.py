@@ -4,6 +4,9 @@ A file is a NumPy ``.npz`` without pickled objects.  Beside the arrays it holds
 ``certificate``: JSON text with the kind of mechanism, its guarantee, how that was
 verified, versions, and the SHA-256 of all that.  Whoever reads it can verify the
 guarantee from the numbers alone.
+
+Each kind of file has one class that reads it, declared by :func:`saved_as`; :func:`load`
+reads a file of any kind.
 """
 
 from __future__ import annotations
@@ -12,26 +15,63 @@ import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish import __version__
 from whereish.errors import InvalidInput
+from whereish.privacy.guarantee import Guarantee
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import Space
 from whereish.space.sphere import Sphere
 
-__all__ = ["Artefact", "load_artefact", "save_artefact", "space_from_json", "space_to_json"]
+__all__ = [
+    "Artefact",
+    "SavedMechanism",
+    "load",
+    "load_artefact",
+    "mechanism_in",
+    "save_artefact",
+    "saved_as",
+    "space_from_json",
+    "space_to_json",
+]
 
 FORMAT = 1
 _CERTIFICATE = "certificate"
+
+_HOMES = {
+    "channel": "mechanisms.channels.channel",
+    "eikonal": "mechanisms.maps.eikonal",
+    "eikonal query": "mechanisms.maps.query",
+}
+"""The module below ``whereish`` whose class reads a kind; it is imported when such a file is."""
+
+_READERS: dict[str, Any] = {}
+_SPACES: dict[str, Any] = {"plane": Plane, "sphere": Sphere, "line": Line}
+_Reader = TypeVar("_Reader", bound=type[Any])
+
+
+class SavedMechanism(Protocol):
+    """What :func:`load` returns: a mechanism that reports places, or answers about them."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is kept, as verified from the file's numbers."""
+
+    def report(self, secrets: Any, /) -> Any:
+        """One report for each secret."""
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file again."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +112,17 @@ def save_artefact(
         np.savez_compressed(file, **contents)
 
 
-def load_artefact(path: str | Path) -> Artefact:
-    """Read a file back; numbers that do not match the certificate's hash are refused."""
+def load_artefact(path: str | Path, kind: str | None = None) -> Artefact:
+    """Read a file back, once; numbers that do not match the certificate's hash are refused.
+
+    So is a file of another kind than `kind`, if that is given.
+    """
     try:
         with np.load(Path(path), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         certificate = json.loads(arrays.pop(_CERTIFICATE).tobytes())
         known = certificate["format"] == FORMAT
-        digest, kind = certificate["sha256"], str(certificate["kind"])
+        digest, found = certificate["sha256"], str(certificate["kind"])
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {str(path)!r}") from None
     except (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error):
@@ -92,7 +135,85 @@ def load_artefact(path: str | Path) -> Artefact:
             f"the numbers in {str(path)!r} do not match their certificate: the file was changed or"
             " damaged; build the mechanism again"
         )
-    return Artefact(kind, _Entries(arrays), _Entries(certificate))
+    if kind is not None and found != kind:
+        raise InvalidInput(
+            f"{str(path)!r} holds a mechanism of kind {found!r}, not {kind!r}; whereish.load reads"
+            " every kind"
+        )
+    return Artefact(found, _Entries(arrays), _Entries(certificate))
+
+
+def saved_as(kind: str) -> Callable[[_Reader], _Reader]:
+    """Declare that the class below reads files of `kind`, by ``from_artefact(artefact)``.
+
+    It must verify its guarantee from the numbers, since whoever writes a file can compute its
+    hash.  A class outside whereish is known to :func:`load` once its module is imported.
+
+    Raises
+    ------
+    InvalidInput
+        If another class reads this kind.
+    """
+
+    def declare(reader: _Reader) -> _Reader:
+        known = _READERS.get(kind, reader)
+        home = f"whereish.{_HOMES[kind]}" if kind in _HOMES else known.__module__
+        # A module that is run again declares its class again.
+        if (reader.__module__, reader.__qualname__) != (home, known.__qualname__):
+            raise InvalidInput(
+                f"files of kind {kind!r} have another reader than {reader.__name__}; choose"
+                " another name for this kind"
+            )
+        _READERS[kind] = reader
+        return reader
+
+    return declare
+
+
+def load(path: str | Path) -> SavedMechanism:
+    """Read a saved mechanism of any kind, and verify its guarantee from its numbers.
+
+    Contract: what is returned keeps its guarantee as computed from the file's numbers; neither
+    the file's words nor its hash are trusted for that.
+
+    Parameters
+    ----------
+    path
+        A file that ``save`` or ``whereish build`` wrote: a channel, a mechanism under a
+        privacy map, or a query under one.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is absent, damaged, no saved mechanism, or of a kind that no class reads.
+    NotPrivate
+        If its numbers do not keep the metric that it states.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import whereish as wh
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     wh.tight_channel([[0, 0], [100, 0]], "0.01/m").save(f"{folder}/channel.npz")
+    ...     channel = wh.load(f"{folder}/channel.npz")
+    >>> len(channel.report([[0, 0], [100, 0], [0, 0]]))
+    3
+    """
+    return mechanism_in(load_artefact(path))
+
+
+def mechanism_in(saved: Artefact) -> SavedMechanism:
+    """The mechanism of a file that was read already, verified from its numbers."""
+    home = _HOMES.get(saved.kind)
+    if saved.kind not in _READERS and home is not None:
+        import_module(f"whereish.{home}")
+    reader = _READERS.get(saved.kind)
+    if reader is None:
+        raise InvalidInput(
+            f"no class reads files of kind {saved.kind!r}; import the module that declares it with"
+            " saved_as, or upgrade whereish"
+        )
+    return cast(SavedMechanism, reader.from_artefact(saved))
 
 
 def _plain(value: Any) -> Any:
@@ -115,20 +236,18 @@ def _digest(arrays: Mapping[str, NDArray[Any]], said: Mapping[str, Any]) -> str:
 
 
 def space_to_json(space: Space) -> dict[str, Any]:
-    """A plain description of a plane, the sphere or a line."""
-    if isinstance(space, Plane):
-        return {"kind": "plane", **space.to_json()}
-    if isinstance(space, Sphere):
-        return {"kind": "sphere"}
-    if isinstance(space, Line):
-        return {"kind": "line"}
+    """The kind of a space that can be saved, and the description that it gives of itself."""
+    for kind, known in _SPACES.items():
+        if isinstance(space, known):
+            return {"kind": kind, **cast(Any, space).to_json()}
     raise InvalidInput(f"a mechanism in {space.description} cannot be saved")
 
 
 def space_from_json(data: Mapping[str, Any]) -> Space:
     """The space that :func:`space_to_json` described."""
-    if data["kind"] == "sphere":
-        return Sphere()
-    if data["kind"] == "line":
-        return Line()
-    return Plane.from_json(data)
+    known = _SPACES.get(data["kind"])
+    if known is None:
+        raise InvalidInput(
+            f"the file's space must be one of {', '.join(_SPACES)}; upgrade whereish to read it"
+        )
+    return cast(Space, known.from_json(data))

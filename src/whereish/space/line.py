@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from whereish.arrays import FloatArray
 
@@ -30,3 +32,12 @@ class Line:
 
     def check(self, coordinates: FloatArray) -> None:
         """Every finite number is a position."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain description: there is only one line."""
+        return {}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Line:
+        """The line that :meth:`to_json` described."""
+        return cls()

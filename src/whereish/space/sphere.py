@@ -14,7 +14,9 @@ are at most :func:`true_metres` times those of the sphere, which radii are told 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,6 +91,15 @@ class Sphere:
     def to_degrees(self, points: Points) -> tuple[FloatArray, FloatArray]:
         """Longitudes and latitudes of points."""
         return points.coordinates[:, 0], points.coordinates[:, 1]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain description: there is only one sphere."""
+        return {}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Sphere:
+        """The sphere that :meth:`to_json` described."""
+        return cls()
 
     @staticmethod
     def clamp(coordinates: FloatArray, box: Box) -> FloatArray:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import whereish as wh
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.interfaces.cli.audit import command
 from whereish.mechanisms.maps import entries as map_file
-from whereish.mechanisms.maps import file as eikonal_file
 from whereish.mechanisms.maps import query_file as eikonal_query_file
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.maps.query import EikonalQuery
@@ -65,9 +65,9 @@ def forge(tmp_path) -> Forge:
 
 
 def load(path: Path) -> EikonalMechanism | EikonalQuery:
-    saved = load_artefact(path)
-    reader = eikonal_file if saved.kind == map_file.EIKONAL else eikonal_query_file
-    return reader.from_artefact(saved)
+    mechanism = wh.load(path)
+    assert isinstance(mechanism, EikonalMechanism | EikonalQuery)
+    return mechanism
 
 
 def hash_of(weights: np.ndarray) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from whereish.errors import InvalidInput
 from whereish.interfaces.cli.parameters import describe
 from whereish.privacy.metric import Scaled
 
@@ -27,16 +28,14 @@ def command(file: Path, as_json: bool) -> None:
     checked.  A mechanism that does not keep its promise is an error.  The guarantee is
     worded from what was found; only what stands under "claimed" is the file's own word.
     """
-    from whereish.mechanisms.channels.channel import Channel
-    from whereish.mechanisms.maps.entries import EIKONAL, EIKONAL_QUERY
+    from whereish.mechanisms.channels.channel import CHANNEL, verified_channel
     from whereish.mechanisms.saved import load_artefact
 
     artefact = load_artefact(file)
-    if artefact.kind in (EIKONAL, EIKONAL_QUERY):
+    if artefact.kind != CHANNEL:
         _audit_under_map(artefact, as_json)
         return
-    channel = Channel.load(file)
-    found = channel.verify()
+    channel, found = verified_channel(artefact)
     if as_json:
         payload = {
             "kind": artefact.kind,
@@ -65,18 +64,17 @@ def command(file: Path, as_json: bool) -> None:
 
 def _audit_under_map(artefact: Artefact, as_json: bool) -> None:
     """All sums, edges and reports of a mechanism under a privacy map, again from the numbers."""
-    from whereish.mechanisms.maps import file as eikonal_file
-    from whereish.mechanisms.maps import query_file as eikonal_query_file
     from whereish.mechanisms.maps.eikonal import EikonalMechanism
-    from whereish.mechanisms.maps.entries import EIKONAL
     from whereish.mechanisms.maps.query import EikonalQuery
+    from whereish.mechanisms.saved import mechanism_in
 
-    # Loading certifies anew, and refuses what the numbers do not bear out.
-    mechanism: EikonalMechanism | EikonalQuery
-    if artefact.kind == EIKONAL:
-        mechanism = eikonal_file.from_artefact(artefact)
-    else:
-        mechanism = eikonal_query_file.from_artefact(artefact)
+    # Reading certifies anew, and refuses what the numbers do not bear out.
+    mechanism = mechanism_in(artefact)
+    if not isinstance(mechanism, EikonalMechanism | EikonalQuery):
+        raise InvalidInput(
+            f"the audit knows no mechanism of kind {artefact.kind!r}; reading it with whereish.load"
+            " verifies it"
+        )
     law = mechanism.built.law if isinstance(mechanism, EikonalMechanism) else mechanism.law
     factor = mechanism.factor
     if as_json:

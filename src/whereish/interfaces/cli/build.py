@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.interfaces.cli.build_map import build_map
+from whereish.interfaces.cli.outputs import check_output
 from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, describe
-from whereish.interfaces.cli.saved import check_output
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:

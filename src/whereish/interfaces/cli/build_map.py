@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.errors import InvalidInput
+from whereish.interfaces.cli.outputs import check_output
 from whereish.interfaces.cli.parameters import BBOX, EPSILON, NUMBER, WholeType
-from whereish.interfaces.cli.saved import check_output
 from whereish.units import NUMBER as NUMBER_TEXT
 from whereish.units import Epsilon, Length, number, per_unit
 

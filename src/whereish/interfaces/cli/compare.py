@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.errors import InvalidInput, NotPrivate
+from whereish.interfaces.cli.outputs import check_output, require_matplotlib
 from whereish.interfaces.cli.parameters import EPSILON, POSITIVE
-from whereish.interfaces.cli.saved import check_output, require_matplotlib
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whereish.errors import InvalidInput, MissingExtra
-from whereish.interfaces.cli.saved import check_output, require_matplotlib
+from whereish.interfaces.cli.outputs import check_output, require_matplotlib
 
 if TYPE_CHECKING:
     from whereish.mechanisms.maps.eikonal import EikonalMechanism

@@ -22,8 +22,10 @@ from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.base import Remap
 from whereish.mechanisms.channels.inputs import PlacesLike, SitesMetric, as_sites
 from whereish.mechanisms.saved import (
+    Artefact,
     load_artefact,
     save_artefact,
+    saved_as,
     space_from_json,
     space_to_json,
 )
@@ -38,7 +40,10 @@ from whereish.space.plane import Plane
 from whereish.space.points import Points, Space, checked_coordinates
 from whereish.space.sites import Sites
 
-__all__ = ["Channel", "ChannelRemap"]
+__all__ = ["CHANNEL", "Channel", "ChannelRemap", "verified_channel"]
+
+CHANNEL = "channel"
+"""The kind of a saved channel, as its file names it."""
 
 NUMERICS = "integer weights of total 2^62, sampled exactly"
 _SAME_PLACE = 1e-9  # relative to the extent of the sites
@@ -52,6 +57,7 @@ class ChannelRemap(Protocol):
         """The new place of each report of `channel`."""
 
 
+@saved_as(CHANNEL)
 @dataclass(frozen=True, eq=False)
 class Channel:
     """A finite mechanism.
@@ -288,7 +294,7 @@ class Channel:
             "total": "2^62",
             "details": dict(self.details),
         }
-        save_artefact(path, "channel", arrays, certificate)
+        save_artefact(path, CHANNEL, arrays, certificate)
 
     @classmethod
     def load(cls, path: str | Path) -> Channel:
@@ -297,24 +303,32 @@ class Channel:
         Of the file's guarantee only the metric is read: basis and source are those of this
         verification.  `details` are what the file says, unverified.
         """
-        artefact = load_artefact(path)
-        if artefact.kind != "channel":
-            raise InvalidInput(f"{str(path)!r} holds a mechanism {artefact.kind!r}, not a channel")
-        arrays, certificate = artefact.arrays, artefact.certificate
-        said = certificate["guarantee"]
-        metric = said.get("metric") if isinstance(said, dict) else None
-        if "distances" in arrays:
-            metric = {"kind": "finite", "distances": arrays["distances"]}
-        channel = Channel(
-            _sites(arrays["secrets"], certificate["secrets"]["space"]),
-            _sites(arrays["reports"], certificate["reports"]["space"]),
-            arrays["weights"],
-            _promise(Metric.from_json(metric or {}), "not verified yet"),
-            certificate["details"],
-        )
-        source = f"verified from a saved channel; {_verdict(channel.verify())}"
-        promise = _promise(channel.guarantee.metric, source).on(channel.space)
-        return replace(channel, guarantee=promise)
+        return Channel.from_artefact(load_artefact(path, CHANNEL))
+
+    @classmethod
+    def from_artefact(cls, saved: Artefact) -> Channel:
+        """The channel of a file that was read already, verified as by :meth:`load`."""
+        return verified_channel(saved)[0]
+
+
+def verified_channel(saved: Artefact) -> tuple[Channel, LargestRatio]:
+    """The channel of a file, and what its verification found."""
+    arrays, certificate = saved.arrays, saved.certificate
+    said = certificate["guarantee"]
+    metric = said.get("metric") if isinstance(said, dict) else None
+    if "distances" in arrays:
+        metric = {"kind": "finite", "distances": arrays["distances"]}
+    channel = Channel(
+        _sites(arrays["secrets"], certificate["secrets"]["space"]),
+        _sites(arrays["reports"], certificate["reports"]["space"]),
+        arrays["weights"],
+        _promise(Metric.from_json(metric or {}), "not verified yet"),
+        certificate["details"],
+    )
+    found = channel.verify()
+    source = f"verified from a saved channel; {_verdict(found)}"
+    promise = _promise(channel.guarantee.metric, source).on(channel.space)
+    return replace(channel, guarantee=promise), found
 
 
 def _sites(coordinates: FloatArray, space: Mapping[str, Any]) -> Sites:

@@ -30,8 +30,11 @@ from numpy.typing import ArrayLike
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable, Remap
+from whereish.mechanisms.maps.entries import EIKONAL, check_claims
+from whereish.mechanisms.maps.file import law_entries, recertified, saved_law
 from whereish.mechanisms.maps.options import EikonalOptions, Places, check_map, check_places
 from whereish.mechanisms.maps.query import EikonalQuery, Query
+from whereish.mechanisms.saved import Artefact, load_artefact, save_artefact, saved_as
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.privacy.maps.privacy_map import PrivacyMap
@@ -49,6 +52,7 @@ from whereish.space.raster import Raster
 __all__ = ["EikonalMechanism", "Places"]
 
 
+@saved_as(EIKONAL)
 @dataclass(frozen=True, eq=False)
 class EikonalMechanism(Composable):
     """Reports cells of a privacy map (and of its frame), by their centres.
@@ -216,8 +220,7 @@ class EikonalMechanism(Composable):
     @property
     def factor(self) -> float:
         """The certified factor: at most this share of the promise is used; never above 1."""
-        gradient = self.built.gradient_factor
-        return self.built.law.factor if gradient is None else gradient
+        return self.built.factor
 
     @cached_property
     def reports(self) -> Raster:
@@ -333,19 +336,21 @@ class EikonalMechanism(Composable):
 
     def save(self, path: str | Path) -> None:
         """Write map, weights, sums and certificate to one file (npz, no pickle)."""
-        from whereish.mechanisms.maps.file import write
-
-        write(self, Path(path))
+        save_artefact(path, EIKONAL, *law_entries(self, self.built, self.places))
 
     @classmethod
     def load(cls, path: str | Path) -> EikonalMechanism:
         """Read what :meth:`save` wrote; damaged or altered numbers are refused."""
-        from whereish.mechanisms.maps.file import read
+        return cls.from_artefact(load_artefact(path, EIKONAL))
 
-        return read(Path(path))
+    @classmethod
+    def from_artefact(cls, saved: Artefact) -> EikonalMechanism:
+        """The mechanism of a file that was read already, certified anew from its numbers."""
+        mechanism = cls(*saved_law(saved))
+        claim = "factor" if mechanism.places == "cells" else "gradient_factor"
+        check_claims(saved, mechanism, mechanism.factor, claim)
+        return mechanism
 
     def recertify(self) -> float:
         """Compute sums and certificate again from the numbers alone; the factor found."""
-        from whereish.mechanisms.maps.file import recertified
-
-        return recertified(self)
+        return recertified(self.map, self.built, self.places, self.divided).factor

@@ -32,18 +32,18 @@ from whereish.solvers.geodesic.lanes import LIMIT
 __all__ = [
     "EIKONAL",
     "EIKONAL_QUERY",
+    "Certified",
     "UnderMap",
-    "check_cells",
     "check_claims",
-    "check_kind",
-    "saved_counts",
+    "claimed",
     "edge_arrays",
     "edge_certificate",
     "kept_factor",
+    "saved_counts",
     "saved_float",
+    "saved_int",
     "saved_map",
     "saved_metric",
-    "saved_int",
 ]
 
 EIKONAL = "eikonal"
@@ -71,6 +71,26 @@ class UnderMap(Protocol):
         """The stencil factor by which the map was divided."""
 
 
+class Certified(Protocol):
+    """A law with the numbers of its certificate."""
+
+    @property
+    def metric(self) -> GraphMetric:
+        """The edges in use."""
+
+    @property
+    def factor(self) -> float:
+        """The largest share of an edge's promise that is used."""
+
+    @property
+    def worst(self) -> tuple[int, int]:
+        """The two cells of that edge."""
+
+    @property
+    def rounds(self) -> int:
+        """How often the weights were solved."""
+
+
 def edge_arrays(
     mechanism: UnderMap, promised: FloatArray, metric: GraphMetric
 ) -> dict[str, NDArray[Any]]:
@@ -82,23 +102,20 @@ def edge_arrays(
     }
 
 
-def edge_certificate(mechanism: UnderMap, metric: GraphMetric) -> dict[str, Any]:
-    """The guarantee, the map and its edges."""
+def edge_certificate(mechanism: UnderMap, law: Certified) -> dict[str, Any]:
+    """The guarantee, the map, its edges and how far they are used."""
     return {
         "numpy": np.__version__,
         "guarantee": mechanism.guarantee.to_json(),
         "map": mechanism.map.to_json(),
         "neighbours": mechanism.neighbours,
         "divided_by": mechanism.divided,
-        "quantum": metric.quantum,
-        "edges_sha256": _hash(metric.weights),
+        "quantum": law.metric.quantum,
+        "edges_sha256": _hash(law.metric.weights),
+        "factor": law.factor,
+        "worst_cells": list(law.worst),
+        "rounds": law.rounds,
     }
-
-
-def check_kind(saved: Artefact, kind: str) -> None:
-    """Refuse a file of another kind of mechanism."""
-    if saved.kind != kind:
-        raise InvalidInput(f"this file holds a mechanism of kind {saved.kind!r}, not {kind!r}")
 
 
 def saved_map(saved: Artefact) -> tuple[PrivacyMap, int, float]:
@@ -152,12 +169,16 @@ def saved_float(saved: Artefact, name: str) -> float:
     return float(value)
 
 
-def check_cells(saved: Artefact, name: str, cells: int) -> None:
-    """Refuse anything but a pair of cells in the certificate."""
-    value = saved.certificate[name]
+def claimed(saved: Artefact, cells: int) -> tuple[float, tuple[int, int], int]:
+    """Factor, worst edge and rounds of a law that is still to be certified.
+
+    The file must name two cells for its worst edge; which, only the numbers tell.
+    """
+    value = saved.certificate["worst_cells"]
     pair = isinstance(value, list) and len(value) == 2
     if not pair or any(type(cell) is not int or not 0 <= cell < cells for cell in value):
-        raise InvalidInput(f"{name!r} in the file must be two of {cells} cells; got {value!r}")
+        raise InvalidInput(f"'worst_cells' in the file must be two of {cells} cells; got {value!r}")
+    return saved_float(saved, "factor"), (0, 0), saved_int(saved, "rounds")
 
 
 def saved_counts(saved: Artefact, name: str, shape: tuple[int, ...]) -> NDArray[np.uint64]:

@@ -26,7 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
+from whereish.mechanisms.maps.entries import EIKONAL_QUERY, check_claims
 from whereish.mechanisms.maps.options import check_map, checked_neighbours, levels_in_use
+from whereish.mechanisms.maps.query_file import query_entries, recertified, saved_query
+from whereish.mechanisms.saved import Artefact, load_artefact, save_artefact, saved_as
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.privacy.maps.privacy_map import PrivacyMap
@@ -46,6 +49,7 @@ Query: TypeAlias = Callable[[FloatArray], ArrayLike] | ArrayLike
 _ROWS = 4096  # secrets answered at a time
 
 
+@saved_as(EIKONAL_QUERY)
 @dataclass(frozen=True, eq=False)
 class EikonalQuery:
     """Reports answers of a public query, within the promise of a privacy map.
@@ -180,22 +184,24 @@ class EikonalQuery:
 
     def save(self, path: str | Path) -> None:
         """Write map, answers, weights and certificate to one file (npz, no pickle)."""
-        from whereish.mechanisms.maps.query_file import write
-
-        write(self, Path(path))
+        entries = query_entries(self, self.answers, self.answer_of, self.law)
+        save_artefact(path, EIKONAL_QUERY, *entries)
 
     @classmethod
     def load(cls, path: str | Path) -> EikonalQuery:
         """Read what :meth:`save` wrote, certified anew; damaged or altered numbers are refused."""
-        from whereish.mechanisms.maps.query_file import read
+        return cls.from_artefact(load_artefact(path, EIKONAL_QUERY))
 
-        return read(Path(path))
+    @classmethod
+    def from_artefact(cls, saved: Artefact) -> EikonalQuery:
+        """The mechanism of a file that was read already, certified anew from its numbers."""
+        mechanism = cls(*saved_query(saved))
+        check_claims(saved, mechanism, mechanism.factor, "factor")
+        return mechanism
 
     def recertify(self) -> float:
         """Compute sums and certificate again from the numbers alone; the factor found."""
-        from whereish.mechanisms.maps.query_file import recertified
-
-        return recertified(self)
+        return recertified(self.law).factor
 
     def _probabilities(self, cells: NDArray[np.intp]) -> FloatArray:
         sums = self.law.sums[cells].astype(np.float64)

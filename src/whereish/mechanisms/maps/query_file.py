@@ -1,112 +1,80 @@
 """Saved answers under a privacy map: the numbers, and the certificate checked again on loading.
 
-Beside what every file under a map holds (:mod:`map_file`) there are the answers, the
-answer of each cell, the integer weights and the sums.  Distances to the answers' sets
-follow from the edges.
+Beside what every file under a map holds (:mod:`whereish.mechanisms.maps.entries`) there are the
+answers, the answer of each cell, the integer weights and the sums.  Distances to the answers'
+sets follow from the edges.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, NotPrivate
-from whereish.mechanisms.maps.entries import (
-    EIKONAL_QUERY,
-    check_cells,
-    check_claims,
-    check_kind,
-    edge_arrays,
-    edge_certificate,
-    kept_factor,
-    saved_counts,
-    saved_float,
-    saved_int,
-    saved_map,
-    saved_metric,
-)
-from whereish.mechanisms.maps.query import EikonalQuery
-from whereish.mechanisms.saved import Artefact, load_artefact, save_artefact
+from whereish.mechanisms.maps import entries
+from whereish.mechanisms.saved import Artefact
+from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.solvers.eikonal.answers import QueryLaw, check_size, query_factors, query_sums
 from whereish.solvers.eikonal.cells import prices_on_cells
 from whereish.solvers.eikonal.certify import edges_between, worst_edge
 
-__all__ = ["from_artefact", "read", "recertified", "write"]
+__all__ = ["query_entries", "recertified", "saved_query"]
 
 
-def write(mechanism: EikonalQuery, path: Path) -> None:
-    """Save `mechanism` to one npz file."""
-    law = mechanism.law
+def query_entries(
+    mechanism: entries.UnderMap, answers: NDArray[Any], answer_of: NDArray[np.intp], law: QueryLaw
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays and the certificate of a law on answers."""
     arrays = {
-        **edge_arrays(mechanism, law.promised, law.metric),
-        "answers": mechanism.answers,
-        "answer_of": mechanism.answer_of.astype(np.uint16),  # at most 4096 answers
+        **entries.edge_arrays(mechanism, law.promised, law.metric),
+        "answers": answers,
+        "answer_of": answer_of.astype(np.uint16),  # at most 4096 answers
         "weights": law.weights,
         "sums": law.sums,
     }
-    certificate = {
-        **edge_certificate(mechanism, law.metric),
-        "factor": law.factor,
-        "worst_cells": list(law.worst),
-        "rounds": law.rounds,
-    }
-    save_artefact(path, EIKONAL_QUERY, arrays, certificate)
+    return arrays, entries.edge_certificate(mechanism, law)
 
 
-def read(path: Path) -> EikonalQuery:
-    """Load a mechanism, and refuse numbers that are not those of its certificate."""
-    return from_artefact(load_artefact(path))
-
-
-def from_artefact(saved: Artefact) -> EikonalQuery:
-    """The mechanism of a file that was read already, certified anew from its numbers."""
-    check_kind(saved, EIKONAL_QUERY)
-    privacy_map, neighbours, divided = saved_map(saved)
+def saved_query(
+    saved: Artefact,
+) -> tuple[PrivacyMap, NDArray[Any], NDArray[np.intp], QueryLaw, int, float]:
+    """Map, answers, answer of each cell, law, neighbours and divisor of a file, certified anew."""
+    privacy_map, neighbours, divided = entries.saved_map(saved)
     cells = privacy_map.values.size
     answers = saved.arrays["answers"]
     if answers.ndim != 1 or answers.dtype.kind not in "biufUS":
         raise InvalidInput("'answers' in the file must be a list of numbers or text")
     check_size(cells, len(answers))
-    answer_of = saved_counts(saved, "answer_of", (cells,)).astype(np.intp)
+    answer_of = entries.saved_counts(saved, "answer_of", (cells,)).astype(np.intp)
     if not np.array_equal(np.unique(answer_of), np.arange(len(answers))):
         raise InvalidInput("the file must name one of its answers for every cell, and all of them")
     promised = prices_on_cells(privacy_map.plane_levels(divided), privacy_map.sides, neighbours)
-    metric = saved_metric(saved, promised)
-    check_cells(saved, "worst_cells", cells)
+    metric = entries.saved_metric(saved, promised)
     law = QueryLaw(
         metric,
         metric.set_distances(answer_of, len(answers)),
-        saved_counts(saved, "weights", answers.shape),
-        saved_counts(saved, "sums", (cells,)),
-        saved_float(saved, "factor"),
-        (0, 0),
-        saved_int(saved, "rounds"),
+        entries.saved_counts(saved, "weights", answers.shape),
+        entries.saved_counts(saved, "sums", (cells,)),
+        *entries.claimed(saved, cells),
         promised,
     )
-    # Factor and worst cells are those of the numbers, whatever the file says.
-    factors = _factors(law)
-    found = kept_factor(factors[_edges(law)])
-    law = replace(law, factor=found, worst=worst_edge(factors, metric)[1])
-    mechanism = EikonalQuery(privacy_map, answers, answer_of, law, neighbours, divided)
-    check_claims(saved, mechanism, found, "factor")
-    return mechanism
+    return privacy_map, answers, answer_of, recertified(law), neighbours, divided
 
 
-def recertified(mechanism: EikonalQuery) -> float:
-    """The factor, from the numbers alone; raises `NotPrivate` if they do not bear it out."""
-    return kept_factor(_factors(mechanism.law)[_edges(mechanism.law)])
+def recertified(law: QueryLaw) -> QueryLaw:
+    """The law with the certificate of its numbers, whatever it said before.
 
-
-def _factors(law: QueryLaw) -> FloatArray:
-    """The share of its promise that each edge uses, once the sums were found to be right."""
+    Raises
+    ------
+    NotPrivate
+        If the numbers do not keep what the map asks for.
+    """
     if not np.array_equal(query_sums(law.metric, law.distances, law.weights), law.sums):
         raise NotPrivate("the sums of this mechanism are not those of its weights")
-    return query_factors(law)
-
-
-def _edges(law: QueryLaw) -> NDArray[np.bool_]:
-    return edges_between(law.metric, np.ones(law.metric.cells, np.bool_))
+    factors = query_factors(law)
+    real = edges_between(law.metric, np.ones(law.metric.cells, np.bool_))
+    factor, worst = entries.kept_factor(factors[real]), worst_edge(factors, law.metric)[1]
+    return replace(law, factor=factor, worst=worst)

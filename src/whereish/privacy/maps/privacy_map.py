@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,10 @@ class PrivacyMap:
         depend on how a class prints itself: a map read from a file has the digest it was
         saved with.
         """
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         crs, region, shift = self.plane.crs, self.plane.region, self.plane.shift
         by = "" if shift is None else f", shift={shift!r}"
         place = (

@@ -72,6 +72,11 @@ class BuiltLaw:
         return inner_cells(self.used.shape, self.frame)
 
     @property
+    def factor(self) -> float:
+        """The certified factor: the gradient's on continuous places, else that of the edges."""
+        return self.law.factor if self.gradient_factor is None else self.gradient_factor
+
+    @property
     def metric_on_map(self) -> GraphMetric:
         """The edges in use among the map's cells, without those of the frame."""
         rows, cols = self.used.shape
