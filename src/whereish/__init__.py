@@ -12,6 +12,7 @@ Finite places  optimal_channel exponential_channel tight_channel
                identity_channel uniform_channel bayesian_remap BayesianRemap
                Channel OptimalChannel lattice_distances
 Privacy maps   PrivacyMap EikonalMechanism EikonalQuery
+Saved files    load
 Records        Values Records answer queries TruncatedGeometric
                TwoSidedGeometric CubeGeometric
 Traces         PredictiveMechanism FixedUtility FixedRate SpentBudget
