@@ -35,6 +35,7 @@ __all__ = [
     "UnitError",
     "WhereishError",
     "printable",
+    "shortened",
 ]
 
 
@@ -44,6 +45,12 @@ def printable(text: str) -> str:
     Words may come from a file: none of them may steer a terminal or forge a line.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, most: int = 100) -> str:
+    """At most `most` characters of `text`, printable: for reprs."""
+    words = printable(text)
+    return words if len(words) <= most else f"{words[: most - 3]}..."
 
 
 class WhereishError(Exception):

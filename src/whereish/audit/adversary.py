@@ -9,7 +9,7 @@ least posterior expected d_A; its mean over reports is the adversary's error
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,7 +47,7 @@ class BayesAttack:
     """
 
     error: float
-    guesses: NDArray[np.intp]
+    guesses: NDArray[np.intp] = field(repr=False)
 
 
 @dataclass(frozen=True)

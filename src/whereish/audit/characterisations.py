@@ -21,7 +21,7 @@ the logarithm is at most t d.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,8 +71,8 @@ class Attack:
     allowed: float
     secret: int
     report: int
-    prior: FloatArray
-    assumed: NDArray[np.intp]
+    prior: FloatArray = field(repr=False)
+    assumed: NDArray[np.intp] = field(repr=False)
 
     @property
     def factor(self) -> float:

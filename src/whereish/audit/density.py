@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -32,8 +32,8 @@ class DensityAudit:
     """
 
     factor: float
-    secrets: tuple[FloatArray, FloatArray]
-    report: FloatArray
+    secrets: tuple[FloatArray, FloatArray] = field(repr=False)
+    report: FloatArray = field(repr=False)
 
 
 def density(

@@ -49,6 +49,9 @@ class SupportAudit:
         """How many candidates are excluded for certain."""
         return int((~self.possible).sum())
 
+    def __repr__(self) -> str:
+        return f"SupportAudit({self.excluded} of {self.possible.size} candidates excluded)"
+
 
 def support(
     sampler: HasSupport, reports: Points | ArrayLike, candidates: Points | ArrayLike

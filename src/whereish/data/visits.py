@@ -100,6 +100,9 @@ class Visits:
     def __len__(self) -> int:
         return self.place.size
 
+    def __repr__(self) -> str:
+        return f"Visits({len(self)} to {self.places} places, {self.outside} outside)"
+
     def during(self, period: str) -> Visits:
         """The visits of the 'morning' (7-12), 'afternoon' (12-19) or 'night' (19-7)."""
         if period not in PERIODS:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, shortened
 from whereish.privacy.metric import Metric, rounded_up
 from whereish.privacy.minorants import ROUNDING, SHAPES
 from whereish.privacy.norms import Euclidean
@@ -304,6 +304,9 @@ class Distinguishability:
 
     def __str__(self) -> str:
         return f"l(d) = {self.text}"
+
+    def __repr__(self) -> str:
+        return f"Distinguishability({shortened(self.text)}; {len(self.starts)} linear pieces)"
 
 
 @dataclass(frozen=True)

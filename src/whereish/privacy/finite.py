@@ -32,7 +32,7 @@ class Finite(Metric):
     >>> float(hops(0, 2))
     2.0
     >>> hops
-    Finite()
+    Finite(3 sites)
     """
 
     distances: FloatArray = field(repr=False)
@@ -64,6 +64,9 @@ class Finite(Metric):
                 " not their coordinates"
             )
         return index.astype(np.intp)
+
+    def __repr__(self) -> str:
+        return f"Finite({len(self.distances)} sites)"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Finite) and np.array_equal(self.distances, other.distances)

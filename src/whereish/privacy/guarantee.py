@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from whereish.errors import InvalidInput, printable
+from whereish.errors import InvalidInput, printable, shortened
 from whereish.privacy.metric import Metric
 from whereish.privacy.tuples import TupleSum
 from whereish.space.plane import Plane
@@ -135,6 +135,9 @@ class Guarantee:
         words = f"{self.metric.description} ({self.basis.name.lower()}: {self.source})"
         return printable(words)
 
+    def __repr__(self) -> str:
+        return f"Guarantee({_briefly(self)})"
+
 
 _SPENT = "spent"
 _NO_SUM = (
@@ -211,6 +214,14 @@ class SpentBudget:
     def __str__(self) -> str:
         words = f"{self.metric.description}, ex post ({self.basis.name.lower()}: {self.source})"
         return printable(words)
+
+    def __repr__(self) -> str:
+        return f"SpentBudget({_briefly(self)})"
+
+
+def _briefly(what: Guarantee | SpentBudget) -> str:
+    kept, source = shortened(what.metric.description), shortened(what.source)
+    return f"{kept}; {what.basis.name.lower()}: {source}"
 
 
 def _located(basis: Basis, source: str, space: Space) -> tuple[Basis, str]:

@@ -7,7 +7,7 @@ Geometric on their universe of answers; the centroid of places by planar Laplace
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
@@ -59,9 +59,9 @@ class Answer:
 
     value: float | FloatArray
     guarantee: Guarantee
-    sensitivity: Sensitivity
+    sensitivity: Sensitivity = field(repr=False)
     universally_optimal: bool
-    mechanism: TruncatedGeometric | PlanarLaplace
+    mechanism: TruncatedGeometric | PlanarLaplace = field(repr=False)
     reproducible: bool
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, shortened
 from whereish.space.box import Box
 from whereish.space.points import Points, stacked_degrees
 from whereish.space.projection.operation import Operation, available_operations, operation_for
@@ -257,7 +257,8 @@ class Plane:
 
     def __repr__(self) -> str:
         shift = "" if self.shift is None else f", shift={self.shift!r}"
-        return f"Plane(crs={self.crs!r}, region={self.region!r}{shift})"
+        crs = self.crs if self.crs is None else shortened(self.crs)
+        return f"Plane(crs={crs!r}, region={self.region!r}{shift})"
 
 
 def _inverse(

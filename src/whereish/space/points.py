@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray
-from whereish.errors import InvalidInput, SpaceMismatch
+from whereish.errors import InvalidInput, SpaceMismatch, shortened
 
 __all__ = [
     "Points",
@@ -87,7 +87,7 @@ class Points:
 
     def __repr__(self) -> str:
         mark = ", reproducible" if self.reproducible else ""
-        return f"Points({len(self)} in {self.space.description}{mark})"
+        return f"Points({len(self)} in {shortened(self.space.description)}{mark})"
 
 
 def checked_coordinates(places: Points | ArrayLike, space: Space) -> FloatArray:

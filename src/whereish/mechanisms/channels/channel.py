@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray, IntArray
-from whereish.errors import InvalidInput, NotPrivate
+from whereish.errors import InvalidInput, NotPrivate, shortened
 from whereish.mechanisms.base import Remap
 from whereish.mechanisms.channels.inputs import PlacesLike, SitesMetric, as_sites
 from whereish.mechanisms.saved import (
@@ -110,8 +110,8 @@ class Channel:
 
     def __repr__(self) -> str:
         size = f"{len(self.secrets)} secrets, {len(self.reports)} reports"
-        keeps = self.guarantee.metric.description
-        return f"{type(self).__name__}({size} in {self.space.description}; keeps {keeps})"
+        where, keeps = map(shortened, (self.space.description, self.guarantee.metric.description))
+        return f"{type(self).__name__}({size} in {where}; keeps {keeps})"
 
     # -- building -----------------------------------------------------------------
 

@@ -88,6 +88,12 @@ class BayesianRemap:
     onto: PlacesLike | None = field(default=None, repr=False)
     anywhere: bool = False
 
+    def __repr__(self) -> str:
+        prior = "uniform" if self.prior is None else f"of {np.size(self.prior)} places"
+        loss = repr(self.loss) if isinstance(self.loss, str) else type(self.loss).__name__
+        where = "anywhere" if self.anywhere else "secrets" if self.onto is None else "given places"
+        return f"BayesianRemap(prior {prior}, loss {loss}, onto {where})"
+
     def targets(self, channel: Channel) -> Sites:
         """The new place of each report; reports of no probability stay near where they are."""
         prior = as_prior(self.prior, len(channel.secrets))

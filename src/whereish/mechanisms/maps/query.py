@@ -88,7 +88,7 @@ class EikonalQuery:
     """
 
     map: PrivacyMap
-    answers: NDArray[Any]
+    answers: NDArray[Any] = field(repr=False)
     answer_of: NDArray[np.intp] = field(repr=False)
     law: QueryLaw = field(repr=False)
     neighbours: int = 16

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray, IntArray
-from whereish.errors import InvalidInput, NotPrivate
+from whereish.errors import InvalidInput, NotPrivate, shortened
 from whereish.mechanisms.calibration import TrueRadii, probability
 from whereish.mechanisms.noise.rounded import (
     NUMERICS,
@@ -122,7 +122,8 @@ class CircularNoise(RoundedMechanism, TrueRadii):
 
     def __repr__(self) -> str:
         kind, step = type(self).__name__, Length(self.resolution)
-        return f"{kind}({self.space.description}, lattice of {step}; keeps l(d) = {self.keeps})"
+        where, keeps = shortened(self.space.description), shortened(str(self.keeps))
+        return f"{kind}({where}, lattice of {step}; keeps {keeps})"
 
     @property
     def space(self) -> Plane:

@@ -77,12 +77,12 @@ class Reported:
 class Transcript:
     """All that was made public so far, in order; secrets never enter it."""
 
-    reports: list[Reported] = field(default_factory=list)
+    reports: list[Reported] = field(default_factory=list, repr=False)
     spent: Fraction = Fraction(0)
     tests: int = 0
     passed: int = 0
-    last_hard: Reported | None = None
-    last_look: Reported | None = None
+    last_hard: Reported | None = field(default=None, repr=False)
+    last_look: Reported | None = field(default=None, repr=False)
 
     def append(self, report: Reported) -> None:
         """Add a report and what it cost; a look is a step that used the secret."""

@@ -106,8 +106,8 @@ class TraceRelease:
     """
 
     reports: Points
-    hard: NDArray[np.bool_]
-    costs: FloatArray
+    hard: NDArray[np.bool_] = field(repr=False)
+    costs: FloatArray = field(repr=False)
     spent: Fraction
     tests: int
     total: Epsilon | None
@@ -238,8 +238,8 @@ class PredictiveMechanism:
 class TraceSession:
     """One person's trace in progress."""
 
-    mechanism: PredictiveMechanism
-    rng: Randomness
+    mechanism: PredictiveMechanism = field(repr=False)
+    rng: Randomness = field(repr=False)
     transcript: Transcript = field(default_factory=Transcript)
     _families: dict[float, Mechanism] = field(default_factory=dict, repr=False)
     _given: int = field(default=0, repr=False)

@@ -20,7 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, Protocol
 
@@ -87,7 +87,7 @@ class Statement:
 
     subject: str
     budget: Budget
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] = field(repr=False)
     spent_per_m: float
     left_per_m: float
 

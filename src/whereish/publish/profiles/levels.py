@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray, IntArray
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, shortened
 from whereish.privacy.norms import Euclidean, GreatCircle
 from whereish.space.box import Box
 from whereish.space.points import Points, checked_coordinates
@@ -107,6 +107,9 @@ class PlaceLevel:
 
     def __len__(self) -> int:
         return len(self.sites)
+
+    def __repr__(self) -> str:
+        return f"PlaceLevel({shortened(self.name, 60)!r}, {len(self)} places)"
 
     def _flat(self) -> FloatArray:
         """Places on a map in metres: for centres of clusters, not for distances."""

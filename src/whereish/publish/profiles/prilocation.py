@@ -187,10 +187,10 @@ class ProfileRelease:
     """Published profiles, the guarantee, and `spending`, which adds up to the budget exactly."""
 
     profiles: Profiles
-    spending: tuple[tuple[str, Fraction], ...]
+    spending: tuple[tuple[str, Fraction], ...] = field(repr=False)
     guarantee: Guarantee
     reproducible: bool
-    clustering: Clustering | None = None
+    clustering: Clustering | None = field(default=None, repr=False)
 
     @property
     def spent(self) -> Fraction:

@@ -49,6 +49,9 @@ class LogLinear:
     right: FloatArray
     slope: float = 0.0
 
+    def __repr__(self) -> str:
+        return f"LogLinear({len(self.left)} pieces up to {self.edges[-1]:.6g} m)"
+
     def __post_init__(self) -> None:
         edges, left, right = (np.array(a, float) for a in (self.edges, self.left, self.right))
         if edges.ndim != 1 or len(edges) < 2 or not len(left) == len(right) == len(edges) - 1:
