@@ -89,7 +89,7 @@ def test_sites_outside_the_region_are_refused_before_the_solve(name, monkeypatch
     inside = REGION.from_degrees(*PARIS.T).coordinates
     outside = Sites(Points(np.append(inside, [[0.0, 0.0]], axis=0), REGION))
     for module, work in WORK:
-        monkeypatch.setattr(f"whereish.mechanisms.{module}.{work}", _never)
+        monkeypatch.setattr(f"whereish.mechanisms.channels.{module}.{work}", _never)
     with pytest.raises(InvalidInput, match="declared region; 1 of 5"):
         {**BUILDERS, **OTHERS}[name](outside)
 
@@ -98,11 +98,11 @@ WORK = [
     ("optimal", "solve_optimal"),
     ("opt_priv", "solve_opt_priv"),
     ("tight", "tight_matrix"),
-    ("laplace_channel", "voronoi_masses"),
-    ("laplace_channel", "clamped_masses"),
-    ("laplace_channel", "clamped_masses_of"),
-    ("finite", "sites_metric"),
-    ("finite", "loss_matrix"),
+    ("laplace", "voronoi_masses"),
+    ("laplace", "clamped_masses"),
+    ("laplace", "clamped_masses_of"),
+    ("inputs", "sites_metric"),
+    ("inputs", "loss_matrix"),
     ("cloaking", "rounded_rows"),
 ]
 

@@ -7,6 +7,7 @@ from whereish.errors import InvalidInput
 from whereish.solvers.channels.rows import TOTAL
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.reference import solve_reference
+from whereish.solvers.optimal.spanner import shortest_path_closure
 
 GRID = np.stack(np.meshgrid(np.arange(4.0), np.arange(4.0)), axis=-1).reshape(-1, 2) * 500
 
@@ -130,6 +131,21 @@ def test_coinciding_places(places):
     same = distances(places) == 0
     rows = channel.weights[:, None] == channel.weights[None]
     assert rows.all(axis=2)[same].all()
+
+
+@pytest.mark.parametrize("places", [GRID, np.vstack([GRID, GRID[:3]])], ids=["apart", "doubles"])
+def test_the_metric_is_closed_once(places, monkeypatch):
+    calls = []
+
+    def counted(lengths):
+        calls.append(1)
+        return shortest_path_closure(lengths)
+
+    for module in ("mechanisms.channels.optimal", "solvers.optimal.solve"):
+        monkeypatch.setattr(f"whereish.{module}.shortest_path_closure", counted)
+    channel = wh.optimal_channel(places, None, "1/km")
+    assert channel.gap <= 1.1e-4
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("level", ["1e-5/km", "1e-2/km", "20/km"])

@@ -133,11 +133,13 @@ def optimal_channel(
     places, kept = kept_on(sites, epsilon, metric)
     p = as_prior(prior, len(places))
     losses = loss_matrix(loss, places, places)
-    kept = replace(kept, distances=_with_coinciding(kept.distances))
+    near, closed = _with_coinciding(kept.distances)
+    kept = replace(kept, distances=near)
     distances = _solvable(kept.distances, dilation)
     result = solve_optimal(
         np.ascontiguousarray((p[:, None] * losses).T),
         distances,
+        closed=closed and dilation == 1.0,
         gap=gap,
         time_limit=time_limit,
         progress=progress,
@@ -147,10 +149,12 @@ def optimal_channel(
     return _certified(result, places, kept, p, losses, dilation)
 
 
-def _with_coinciding(distances: FloatArray) -> FloatArray:
-    """The metric with near-coinciding sites made one: a stronger promise."""
+def _with_coinciding(distances: FloatArray) -> tuple[FloatArray, bool]:
+    """The metric with near-coinciding sites made one, a stronger promise; whether it is closed."""
     near = np.where(distances < _COINCIDE, 0.0, distances)
-    return shortest_path_closure(near) if np.count_nonzero(near == 0) > len(near) else near
+    if np.count_nonzero(near == 0) > len(near):
+        return shortest_path_closure(near), True
+    return near, False
 
 
 def _solvable(distances: FloatArray, dilation: float) -> FloatArray:

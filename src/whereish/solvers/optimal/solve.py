@@ -46,6 +46,7 @@ def solve_optimal(
     cost: FloatArray,
     metric: FloatArray,
     *,
+    closed: bool = False,
     gap: float = 1e-4,
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
@@ -59,12 +60,15 @@ def solve_optimal(
     metric
         (n, n): symmetric distances in nats, zero exactly where rows must coincide.  The
         triangle inequality need not hold: privacy chains along shortest paths.
+    closed
+        Whether `metric` is its shortest-path closure already.
     gap
         Relative gap to stop at.
     time_limit
         Seconds after which the best channel so far is returned with its honest gap.
     """
     cost, metric = _checked(cost, metric)
+    metric = np.minimum(metric if closed else shortest_path_closure(metric), LONGEST)
     classes, first = _coinciding(metric)
     merged = np.zeros((len(cost), first.size))
     np.add.at(merged.T, classes, cost.T)
@@ -141,4 +145,4 @@ def _checked(cost: FloatArray, metric: FloatArray) -> tuple[FloatArray, FloatArr
         raise InvalidInput("metric must be symmetric with entries >= 0")
     if np.diagonal(metric).any():
         raise InvalidInput("metric must be zero on its diagonal")
-    return cost, np.minimum(shortest_path_closure(metric), LONGEST)
+    return cost, metric
