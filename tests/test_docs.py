@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import subprocess
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,37 @@ def test_the_readme_names_the_two_commands_and_its_links_exist():
         for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if "://" not in link:
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def resolves(dotted: str) -> bool:
+    """Whether a dotted name is a module of the package, or something in one."""
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            value = import_module(".".join(parts[:cut]))
+        except ImportError:
+            continue
+        rest = ".".join(parts[cut:])
+        try:
+            return not rest or attrgetter(rest)(value) is not None
+        except AttributeError:
+            return False
+    return False
+
+
+def test_modules_and_files_that_texts_name_exist():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "src").rglob("*.py")]
+    pages = [page for page in pages if page.name != "extending.md"]  # it makes new ones
+    dotted = re.compile(r"`~?(whereish(?:\.\w+)+)`")
+    short = re.compile(r":mod:`(?!~?whereish)")
+    file = re.compile(r"`((?:tests|stress|benchmarks|docs|scripts|mechanisms)/[\w./-]*)`")
+    for page in pages:
+        text = page.read_text()
+        for name in dotted.findall(text):
+            assert resolves(name), f"{page.name}: {name}"
+        assert not short.search(text), f"{page.name}: a module is named without its room"
+        for name in file.findall(text):
+            assert any((home / name).exists() for home in (ROOT, ROOT / "src" / "whereish")), name
 
 
 def test_no_path_or_host_of_a_machine_is_committed():

@@ -1,6 +1,6 @@
 """Drawing a report by growing shortest paths from the secret, nearest cells first.
 
-The masses k_y·t[D(u, y)] of :mod:`integer_law` sum to Z(u).  For V uniform on
+The masses k_y·t[D(u, y)] of :mod:`~whereish.solvers.geodesic.masses` sum to Z(u).  For V uniform on
 0 .. Z(u) - 1, cells are settled in the order of their distance (Dial's bucket
 queue, exact on integer weights) and their masses added until the sum exceeds V:
 the cell that does it is the report.  Cells at the horizon or beyond come last, in

@@ -136,7 +136,7 @@ def _survival(level: float) -> Survival:
 def _with_strips(inner: NDArray[np.floating[Any]], level: float) -> FloatArray:
     """Edges of cells and, on both sides, of growing strips to where no mass is left.
 
-    The quadrature of `cell_mass` is for edges of moderate length, so the way to
+    The quadrature of `solvers.cells.mass` is for edges of moderate length, so the way to
     infinity is cut into strips.
     """
     reach = _FAR / level + float(inner[-1] - inner[0])

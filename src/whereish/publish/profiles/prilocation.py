@@ -4,8 +4,8 @@ A profile P_u = (T(u), W(u)) is the set of places that user u checked in at, and
 (Zhu, Li, Zhou, Xiong et al., Knowledge and Information Systems 2016).  Three operations
 spend one budget eps, with HS the level's largest distance:
 
-1. *private location clustering*, eps/2: p looks at the k-means objective through
-   Lap(2 p HS / eps) (:mod:`whereish.publish.profiles.clustering`);
+1. *private location clustering*, eps/2: p iterations of k-means through noise
+   (:mod:`whereish.publish.profiles.clustering`);
 2. *cluster weight perturbation*, eps/4: every user's number of check-ins in every cluster
    gets Lap(4 / eps); a surplus is made of check-ins near the centre, a deficit takes away
    those farthest from it;
@@ -18,7 +18,7 @@ The published proof adds eps/2 + eps/4 + eps/4 and is silent on what two neighbo
 sets are.  The constants fit one reading: **one check-in of one user more or less**.  For it
 the program's three steps are private, and this is the proof.
 
-1. One check-in changes the objective by at most HS.  (Centre updates: see below.)
+1. Each of p iterations spends eps/(2p), by the argument of the clustering's module.
 2. Given the clusters, it changes one of all counts by 1: Lap(4/eps) spends eps/4.
 3. Given clusters and noisy counts, both data sets are brought to the same number of
    check-ins in each cluster.  With S and S + {t}: a surplus of m and of m - 1 differs in
@@ -37,8 +37,8 @@ The published text is also silent on these:
 
 - *initial centres* drawn from the data reveal it; ours are a function of the level;
 - *centre updates*: means of the true check-ins are not covered by noise on the objective.
-  ``update="proven"`` (the default) makes proposals without data; ``update="published"``
-  runs Lloyd's update and carries an estimate instead of a theorem;
+  ``update="proven"`` (the default) perturbs the counts and sums that an update uses, in the
+  same budget; ``"published"`` runs Lloyd's update and carries an estimate, no theorem;
 - *empty clusters*: if only clusters that a user visited were perturbed, the others would
   say where the user never was; here every cluster of every user is;
 - *who the users are* and how many is taken as public, so it is declared and never read off

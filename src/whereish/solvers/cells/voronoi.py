@@ -2,7 +2,7 @@
 
 The boundary of a site's Voronoi cell lies on bisectors with its neighbours.  Each ridge
 is shared by two cells, which it adds to and takes from alike, so one integral per ridge
-(see `cell_mass`) serves both:
+(see `solvers.cells.mass`) serves both:
 
     mass_i = inside_i - (1 / 2 pi) sum over ridges of i of ± ∫ S(rho) d theta.
 

@@ -5,18 +5,18 @@ all cells with that answer, and
 
     P(y | u) = k_y·t[D(u, y)] / Z(u)
 
-with the integer weights k and table t of :mod:`integer_law`.  A distance to a set is
-1-Lipschitz: |D(u, y) - D(u', y)| <= D'(u, u'), the metric in use, by the triangle
-inequality to the set's closest cell.  So all that was argued for cells (sets of one
+with the integer weights k and table t of :mod:`~whereish.solvers.geodesic.masses`.  A
+distance to a set is 1-Lipschitz: |D(u, y) - D(u', y)| <= D'(u, u'), the metric in use, by
+the triangle inequality to the set's closest cell.  So all that was argued for cells (sets of one
 cell each) holds for sets.  Since there are few answers, the certificate of an edge
 takes the largest change over the answers themselves, with its sign,
 
     max_y |ln P(y | u) - ln P(y | u')| <= max(q·up - s, q·down + s) <= W(u, u'),
 
 up = max_y D(u,y) - D(u',y), down = max_y D(u',y) - D(u,y), s = ln Z(u') - ln Z(u): never
-more than W'(u,u') + |s|, which :mod:`lowering` certifies, and less where going
-towards one answer is going away from the others.  Where it exceeds W, the edge is
-lowered; at half its price it always passes, since |s| <= W'.
+more than W'(u,u') + |s|, which :mod:`~whereish.solvers.eikonal.certify` certifies, and
+less where going towards one answer is going away from the others.  Where it exceeds W, the
+edge is lowered; at half its price it always passes, since |s| <= W'.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """From a map to a certified law on its cells: the whole way, on plain arrays.
 
 Secrets are cells, and all neighbouring cells keep the line integral of eps between
-their centres.  (:mod:`places_law` has the law for places between the centres.)
+their centres.  (:mod:`~whereish.solvers.eikonal.places` has the law for places between
+them.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Weights in use that certify the weights promised, lowered locally where they must be.
 
 Promised: an edge price W(u,u') for all neighbours u, u' among the secrets.  In use:
-integer weights W' = q·D' with masses and sums as in :mod:`integer_law`.  The edge
-(u, u') is kept for all reports at once when
+integer weights W' = q·D' with masses and sums as in
+:mod:`~whereish.solvers.geodesic.masses`.  The edge (u, u') is kept for all reports at once when
 
     W'(u,u') + |ln Z(u) - ln Z(u')| <= W(u,u'),
 

@@ -6,14 +6,15 @@ place and for every report y.  Three things take of the noise's precision, and e
 taken no further than it must:
 
 * A bilinear law rises by at most 1 + eps·h over a cell: the prices of the edges are those
-  that :mod:`rounding_norm` leaves.
+  that :mod:`~whereish.solvers.eikonal.rounding_norm` leaves.
 * A law ∝ e^{-d} has a tip at its report, from which it falls along both axes at once, by
   sqrt 2 times the slope of either: sqrt 2 / (1 + eps·h) times what is allowed.  Where that
   is more than the lowering of the map takes anyway, the tip is cut off: masses go with
   max(d, `CORE`), the same for all cells within a tenth of a nat.  On a map hardly wider than
   that nothing but the flat part would be left, so there the map is lowered instead.
 * eps varies within a square, and its edges are shared by looser neighbours.  Where the
-  bound of :mod:`bilinear_bound` exceeds, the map in use is lowered, and all is solved again.
+  bound of :mod:`~whereish.solvers.eikonal.bilinear_bound` exceeds, the map in use is lowered,
+  and all is solved again.
 
 The bound itself is evaluated for every report and every square.
 """

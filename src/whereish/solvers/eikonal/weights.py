@@ -11,7 +11,7 @@ nonnegative where K >= -1.  Where some are not, the bounded problem
     min  w'E w / 2 - 1'w   over w >= 0
 
 has E·w = 1 where w > 0 and E·w >= 1 elsewhere; the law is then normalised by
-Z = E·w, and :mod:`lowering` pays for the slope of Z.
+Z = E·w, and :mod:`~whereish.solvers.eikonal.certify` pays for the slope of Z.
 """
 
 from __future__ import annotations

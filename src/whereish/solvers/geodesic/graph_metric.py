@@ -1,14 +1,14 @@
 """The discrete privacy metric: exact shortest paths in integers.
 
-Edge prices (:mod:`stencil`) are rounded DOWN to multiples of a quantum
+Edge prices (:mod:`~whereish.privacy.maps.stencil`) are rounded DOWN to multiples of a quantum
 q = horizon / 65535 and shortest paths saturate at the horizon.  Then d = q·D is
 symmetric, keeps the triangle inequality exactly, is nowhere above the line
 integrals of eps, and min(d, horizon) is a metric again, under which every
 report remains possible for every secret.  (Fast marching has neither symmetry
-nor the triangle inequality: see :mod:`marching`.)
+nor the triangle inequality: see :mod:`~whereish.solvers.geodesic.fast_marching`.)
 
 All pairs are never stored: a product with E = e^{-d} searches from 64 sources at
-a time and forgets (:mod:`sweeps`).
+a time and forgets (:mod:`~whereish.solvers.geodesic.sweeps`).
 """
 
 from __future__ import annotations

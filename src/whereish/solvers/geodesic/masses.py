@@ -10,8 +10,8 @@ exactly for all i <= j.  With D a metric and Z(u) the exact sum of the masses,
 
     |ln P(y | u) - ln P(y | u')| <= q·D(u, u') + |ln Z(u) - ln Z(u')|
 
-for all y: the bound that :mod:`lowering` certifies edge by edge.  The rounding
-upwards makes the far tail flatter, never steeper, and no mass is ever zero.
+for all y: the bound that :mod:`whereish.solvers.eikonal.certify` certifies edge by edge.  The
+rounding upwards makes the far tail flatter, never steeper, and no mass is ever zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Batched shortest paths on a grid: the compiled loops behind :mod:`geodesics`.
+"""Batched shortest paths on a grid: the compiled loops behind its metric.
+
+(:mod:`~whereish.solvers.geodesic.graph_metric` has the metric.)
 
 All arrays here are padded by a border of BORDER cells whose edges weigh LIMIT,
 so that no loop asks where the grid ends.  ``edges[0, c, k]`` is the weight of the
