@@ -39,7 +39,7 @@ from whereish.publish.formats.tables import Wanted, open_table
 EPS = "ln(4)/200 m"
 ROWS = 300
 EACH = 200
-KINDS = (".csv", ".jsonl", ".parquet", ".geoparquet", ".gpkg", ".geojson", ".gpx")
+KINDS = (".csv", ".jsonl", ".parquet", ".geoparquet", ".gpkg", ".geojson", ".fgb", ".gpx")
 TRUE_PLACE = re.compile(r"(?<!\d)(2\.[2-5]|48\.8)\d{2}")
 COLUMNS = {"lon": "lon", "lat": "lat"}
 
@@ -84,6 +84,9 @@ def write_frames(path: Path, plain: pd.DataFrame, geo: gpd.GeoDataFrame) -> dict
         # GDAL does not say the encoding; most writers do, and damage may meet its name.
         declared = b'<?xml version="1.0" encoding="UTF-8"?>'
         path.write_bytes(declared + path.read_bytes().partition(b"?>")[2])
+        return {}
+    elif path.suffix == ".fgb":
+        geo.to_file(path, SPATIAL_INDEX="NO")  # an index would sort the rows
         return {}
     else:
         geo.to_file(path)

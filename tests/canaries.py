@@ -238,6 +238,11 @@ def _geopackage(path: Path) -> None:
     file.close()
 
 
+def _flatgeobuf(path: Path) -> None:
+    stated = {"TITLE": f"{WORD} title", "DESCRIPTION": f"{WORD} description"}
+    geographic().to_file(path, layer=f"{WORD} layer", SPATIAL_INDEX="NO", **stated)
+
+
 def _geojson(path: Path) -> None:
     features = [
         {
@@ -284,6 +289,7 @@ _WRITERS = {
     ".geoparquet": _geoparquet,
     ".gpkg": _geopackage,
     ".geojson": _geojson,
+    ".fgb": _flatgeobuf,
     ".gpx": _gpx,
 }
 

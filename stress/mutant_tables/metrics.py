@@ -151,7 +151,7 @@ MUTANTS = (
     ),
     Mutant(
         "one digest for all remaps",
-        _SRC + "publish/formats/content.py",
+        _SRC + "publish/release/content.py",
         "return hashlib.sha256(content).hexdigest()",
         "return hashlib.sha256(0 * content).hexdigest()",
         ("tests/publish/release/test_staging.py::test_remaps_have_the_digest_of_their_content",),

@@ -19,7 +19,7 @@ from whereish.errors import (
     NotWritten,
 )
 from whereish.publish.ledger.ledger import Charge, Ledger
-from whereish.publish.rows.plan import planned
+from whereish.publish.rows.plan import build_sanitizer
 
 pytest.importorskip("pyspark")
 PLAN = {"lon": "lon", "lat": "lat", "epsilon": "1/km", "keep": ["i"]}
@@ -38,7 +38,7 @@ def address(tmp_path):
 
 @pytest.fixture
 def job(people, address, ledger):
-    return Job(people.coalesce(1), planned(PLAN), "who", ledger), address
+    return Job(people.coalesce(1), build_sanitizer(PLAN), "who", ledger), address
 
 
 def names(folder) -> list[str]:
@@ -82,18 +82,18 @@ def interrupted(job, patch, name="charge"):
 def test_a_hadoop_file_system(people, tmp_path):
     """The way of outputs that are no shared path, on Hadoop's local file system."""
     address = f"file://{tmp_path}/out"
-    released = hadoop.release_to_address(Job(people, planned(PLAN)), address)
+    released = hadoop.release_to_address(Job(people, build_sanitizer(PLAN)), address)
     assert sorted(released.collect()) == sorted(released.collect())
     assert released.count() == ROWS
     assert names(tmp_path) == ["out"]
     with pytest.raises(InvalidInput, match="exists already"):
-        hadoop.release_to_address(Job(people, planned(PLAN)), address)
+        hadoop.release_to_address(Job(people, build_sanitizer(PLAN)), address)
 
 
 def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypatch):
     ledger = wh.open_ledger(tmp_path / "l.db", cap="0.5/m")
     address = f"file://{tmp_path}/out"
-    job = (Job(people, planned(PLAN), "who", ledger), address)
+    job = (Job(people, build_sanitizer(PLAN), "who", ledger), address)
 
     def gone(*_, **__):
         raise LedgerUnavailable("the ledger cannot be used")
@@ -140,7 +140,7 @@ def test_a_hadoop_file_system_with_a_ledger(people, session, tmp_path, monkeypat
 
 def test_no_budget_on_a_hadoop_file_system(people, tmp_path):
     ledger = wh.open_ledger(tmp_path / "l.db", cap="99/km")
-    job = Job(people, planned(PLAN), "who", ledger)
+    job = Job(people, build_sanitizer(PLAN), "who", ledger)
     with pytest.raises(BudgetExceeded, match="4 of 4"):
         hadoop.release_to_address(job, f"file://{tmp_path}/out")
     assert not [name for name in names(tmp_path) if "out" in name]
@@ -280,7 +280,9 @@ def test_a_budget_that_is_used_up_before_the_job_goes_on(
     ledger = wh.open_ledger(tmp_path / "l.db", cap="0.1/m", window_s=10, clock=lambda: now[0])
     before(monkeypatch, HadoopPlace, "rename", gone)
     with pytest.raises(LedgerUnavailable):
-        hadoop.release_to_address(Job(people.coalesce(1), planned(PLAN), "who", ledger), address)
+        hadoop.release_to_address(
+            Job(people.coalesce(1), build_sanitizer(PLAN), "who", ledger), address
+        )
     assert states(ledger) == ["pending"]
     now[0] = 20.0
     ledger.charge([Charge("0", wh.Epsilon.of("0.05/m"))])
@@ -306,7 +308,7 @@ def test_an_output_that_appears_after_the_manifest(
 
 
 def test_a_missing_parent_is_not_made_private(people, tmp_path):
-    job = Job(people.coalesce(1), planned(PLAN))
+    job = Job(people.coalesce(1), build_sanitizer(PLAN))
     hadoop.release_to_address(job, f"file://{tmp_path}/new/deep/out")
     plain = tmp_path / "plain"
     plain.mkdir()

@@ -13,7 +13,7 @@ import whereish as wh
 from whereish.engines.attempts import Job
 from whereish.engines.hadoop import write as hadoop
 from whereish.errors import BudgetExceeded, InvalidInput
-from whereish.publish.rows.plan import planned
+from whereish.publish.rows.plan import build_sanitizer
 
 pytest.importorskip("pyspark")
 from pyspark.errors import PySparkException
@@ -80,7 +80,7 @@ def test_retries_repeated_actions_and_cache_eviction(people, tmp_path):
 
 def test_a_lazy_release_would_have_had_two_reports(people):
     """The control: what is avoided does happen where reports are not written once."""
-    lazy = hadoop._reports(Job(people, planned(PLAN)))
+    lazy = hadoop._reports(Job(people, build_sanitizer(PLAN)))
     assert two_reports(lazy, lazy) > 0.9 * ROWS
 
 
@@ -111,7 +111,7 @@ def test_no_location_on_the_drivers_terminal(session, tmp_path, capfd, monkeypat
     with pytest.raises(InvalidInput, match="withheld") as caught:
         wh.spark.sanitize(cast, tmp_path / "out", **PLAN)
     with pytest.raises(InvalidInput, match="withheld") as also:
-        hadoop.release_to_address(Job(cast, planned(PLAN)), f"file://{tmp_path}/out")
+        hadoop.release_to_address(Job(cast, build_sanitizer(PLAN)), f"file://{tmp_path}/out")
     told = capfd.readouterr()
     assert "48" not in str(caught.value) + str(also.value) + told.out + told.err
     assert names(tmp_path) == []

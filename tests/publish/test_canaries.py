@@ -7,7 +7,7 @@ import pytest
 import canaries
 import whereish as wh
 from canaries import FRAMES, bytes_of, bytes_of_frame, found
-from whereish.publish.formats.tables import KINDS
+from whereish.publish.formats.registry import suffixes
 
 SEEDED = {"epsilon": "ln(4)/200 m", "insecure_seed": 5}
 
@@ -22,8 +22,8 @@ def test_no_canary_in_a_released_frame(kind):
     assert found(bytes_of_frame(released)) == []
 
 
-@pytest.mark.parametrize("into", KINDS)
-@pytest.mark.parametrize("out_of", KINDS)
+@pytest.mark.parametrize("into", suffixes())
+@pytest.mark.parametrize("out_of", suffixes())
 def test_no_canary_in_a_released_file(tmp_path, out_of, into):
     source, output = tmp_path / f"in{out_of}", tmp_path / f"out{into}"
     where = canaries.write(source)
@@ -51,6 +51,7 @@ def test_no_canary_in_a_released_file(tmp_path, out_of, into):
         ),
         (".gpkg", ["crs name", "of srs", "layer", "description", "of metadata", "as double"]),
         (".geojson", ["foreign member", "foreign member of", "collection", "id", "as text"]),
+        (".fgb", ["layer", "title", "description", "dropped column", "as double"]),
         (".gpx", ["xml comment", "creator", "metadata name", "track", "extension", "as text"]),
     ],
 )

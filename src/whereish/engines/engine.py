@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from whereish import errors
 from whereish.engines.attempts import Attempt, Job, Part, release_attempts
 from whereish.errors import InvalidInput, NotWritten, WhereishError
+from whereish.mechanisms.base import Mechanism
 from whereish.publish.formats.tables import check_columns
 from whereish.publish.ledger.ledger import Ledger
 from whereish.publish.release.messages import not_finished
-from whereish.publish.rows.plan import Plan, planned
+from whereish.publish.rows.locations import Location
+from whereish.publish.rows.plan import build_sanitizer, plan_among
+from whereish.publish.rows.public_places import PlaceMap
+from whereish.publish.rows.times import TimeStep
+from whereish.space.box import Box
+from whereish.space.sites import Sites
+from whereish.units import Epsilon
 
 __all__ = ["Engine", "EngineSanitizer", "hide_engine_errors", "read_released"]
 
@@ -64,9 +71,20 @@ class EngineSanitizer:
         frame: Any,
         output: str | Path,
         *,
+        lon: str | None = None,
+        lat: str | None = None,
+        geometry: str | None = None,
+        locations: Sequence[Location | tuple[str, str] | str] | None = None,
+        epsilon: Epsilon | str | None = None,
+        mechanism: Mechanism | str | None = None,
+        options: Mapping[str, Any] | None = None,
+        epsilon_column: str | None = None,
+        keep: Sequence[str] = (),
+        coarsen: Mapping[str, str | TimeStep] | None = None,
+        bbox: Box | None = None,
+        remap: PlaceMap | Sites | None = None,
         ledger: Ledger | None = None,
         subject: str | None = None,
-        **plan: Unpack[Plan],
     ) -> Any:
         """Blur the locations of an engine's data frame into a new folder of Parquet files.
 
@@ -77,10 +95,17 @@ class EngineSanitizer:
         output
             A folder that does not exist yet, on a file system that all workers share; for
             Spark also an address such as "hdfs://..." (:mod:`whereish.engines.hadoop.write`).
+        lon, lat, geometry, locations
+            Which columns hold the secret locations, as in :func:`whereish.sanitize`; so
+            are all that follow.
+        epsilon, mechanism, options, epsilon_column
+            The privacy level of each report, and what draws it.
+        keep, coarsen
+            Which further columns are released, as they are or as coarse times.
+        bbox, remap
+            Where all locations must lie, and public places to move reports to.
         ledger, subject
-            As in :func:`whereish.sanitize`.
-        **plan
-            See :class:`~whereish.publish.rows.plan.Plan`.
+            Where to charge, and the column of whom.
 
         Returns
         -------
@@ -94,9 +119,10 @@ class EngineSanitizer:
         NotFinished
             If the output was released, and what comes after failed.
         """
+        sanitizer = build_sanitizer(plan_among(locals()))
         with hide_engine_errors(self.engine.name):
             present = [str(name) for name in self.engine.columns(frame)]
-        job = Job(frame, planned(plan), subject, ledger)
+        job = Job(frame, sanitizer, subject, ledger)
         check_columns("frame", present, job.columns)
         return self.release(job, str(output))
 

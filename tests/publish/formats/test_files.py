@@ -38,12 +38,13 @@ from stress.damage import KINDS as KINDS_READ
 from stress.ogrinfo import POINT, layer, ogrinfo, ogrinfo_lacks
 from whereish.errors import InvalidInput
 from whereish.privacy import GreatCircle, Guarantee
-from whereish.publish.formats.tables import KINDS, Wanted, open_table
+from whereish.publish.formats.registry import suffixes
+from whereish.publish.formats.tables import Wanted, open_table
 
 
 def places(path) -> np.ndarray:
     """The (n, 2) degrees of a file."""
-    if path.suffix in (".gpkg", ".geojson", ".gpx"):
+    if path.suffix in (".gpkg", ".geojson", ".fgb", ".gpx"):
         layer = {"layer": "waypoints"} if path.suffix == ".gpx" else {}
         return gpd.read_file(path, **layer).get_coordinates().to_numpy()
     if path.suffix == ".geoparquet":
@@ -65,14 +66,16 @@ def stated(path) -> dict:
         return json.loads(pyogrio.read_info(path)["dataset_metadata"]["whereish"])
     if path.suffix == ".geojson":
         return json.loads(path.read_text())["whereish"]
+    if path.suffix == ".fgb":
+        return json.loads(pyogrio.read_info(path)["layer_metadata"]["DESCRIPTION"])
     if path.suffix == ".gpx":
         text = ElementTree.parse(path).findtext(".//{*}metadata/{*}desc")
         return json.loads(text)
     return json.loads(beside.read_text())
 
 
-@pytest.mark.parametrize("into", KINDS)
-@pytest.mark.parametrize("out_of", KINDS)
+@pytest.mark.parametrize("into", suffixes())
+@pytest.mark.parametrize("out_of", suffixes())
 def test_every_kind_into_every_kind(tmp_path, out_of, into):
     source, output = tmp_path / f"in{out_of}", tmp_path / f"out{into}"
     where = write(source)
@@ -86,7 +89,9 @@ def test_every_kind_into_every_kind(tmp_path, out_of, into):
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet", ".geoparquet", ".gpkg", ".geojson"])
+@pytest.mark.parametrize(
+    "kind", [".csv", ".jsonl", ".parquet", ".geoparquet", ".gpkg", ".geojson", ".fgb"]
+)
 def test_only_what_is_named_leaves(tmp_path, kind):
     source, output = tmp_path / f"in{kind}", tmp_path / f"out{kind}"
     where = write(source)
@@ -261,7 +266,7 @@ def refused(source, output, sentence, **plan):
     assert not output.exists()
 
 
-@pytest.mark.parametrize("kind", [".parquet", ".gpkg"])
+@pytest.mark.parametrize("kind", [".parquet", ".gpkg", ".fgb"])
 def test_another_coordinate_system(tmp_path, kind):
     source = tmp_path / f"in{kind}"
     frame = geo_people().to_crs(2154)
@@ -549,7 +554,7 @@ def test_whole_files_that_are_not_what_they_must_be(tmp_path, caplog, capfd):
         assert not sanitised(source, plan, ledger), (what, source.suffix)
         seen.append(what)
         source.unlink()
-    assert len(seen) == 27
+    assert len(seen) == 30
     assert not TRUE_PLACE.search(caplog.text + "".join(capfd.readouterr()))
 
 

@@ -26,9 +26,9 @@ from whereish.errors import (
     NotFinished,
     NotWritten,
 )
-from whereish.publish.formats.content import content_digest
 from whereish.publish.ledger.ledger import Charge, Ledger
 from whereish.publish.release import staging as staging_module
+from whereish.publish.release.content import content_digest
 from whereish.publish.release.staging import Staging, abandon, finish, staging
 from whereish.publish.rows.public_places import H3Cells, Roads, ToSites
 from whereish.publish.rows.subjects import Tally

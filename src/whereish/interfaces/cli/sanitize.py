@@ -96,11 +96,12 @@ def command(
 ) -> None:
     """Blur the locations of SOURCE, row by row.
 
-    Files end in .csv, .jsonl, .ndjson, .parquet, .geoparquet, .gpkg, .geojson or .gpx;
-    a folder may hold many.  The output holds the locations and the columns that --keep
-    and --coarsen name, nothing else.  Its guarantee is stored in it, or beside a text
-    file in NAME.whereish.json.  Unless an error says otherwise, nothing was released and
-    nobody charged; a job with a ledger that was interrupted is finished by running it again.
+    The endings of SOURCE and of the output name their formats, such as .csv, .parquet or
+    .gpkg (an unknown one is answered by the list); a folder may hold many.  The output
+    holds the locations and the columns that --keep and --coarsen name, nothing else.  Its
+    guarantee is stored in it, or beside a text file in NAME.whereish.json.  Unless an error
+    says otherwise, nothing was released and nobody charged; a job with a ledger that was
+    interrupted is finished by running it again.
     """
     from whereish.publish.ledger import open_ledger
     from whereish.publish.sanitize import sanitize
@@ -150,7 +151,11 @@ def command(
 
 def _has_tracks(source: Path) -> bool:
     """Whether a file, or one of a folder, is of the kind that devices record tracks in."""
-    return source.suffix == ".gpx" or (source.is_dir() and any(source.rglob("*.gpx")))
+    from whereish.publish.formats.registry import FORMATS
+
+    endings = [suffix for one in FORMATS if one.holds_tracks for suffix in one.suffixes]
+    files = source.rglob("*") if source.is_dir() else [source]
+    return any(path.suffix in endings for path in files)
 
 
 def _pair(text: str) -> tuple[str, str]:

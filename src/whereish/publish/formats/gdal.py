@@ -1,7 +1,4 @@
-"""GeoPackage and GeoJSON, and GPX as an input, through GDAL (the `geo` extra).
-
-The guarantee goes into a GeoPackage's metadata tables and a GeoJSON's foreign member
-"whereish".
+"""What GDAL reads and writes (the `geo` extra): one driver for each format of the registry.
 
 GDAL may end a stream early without an error, so its rows are counted against what the file
 is known to hold before the stream ends.
@@ -12,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +18,10 @@ import pyarrow as pa
 from whereish.errors import InvalidInput, MissingExtra
 from whereish.publish.formats.crs import require_degrees
 from whereish.publish.formats.geojson import count_features
+from whereish.publish.formats.registry import STATEMENT, format_of
 from whereish.publish.formats.tables import BATCH_ROWS, Table, Wanted, Writing, check_columns
 
 __all__ = ["open_table", "write_table"]
-
-_DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON"}
 
 
 def _pyogrio() -> Any:
@@ -45,9 +41,8 @@ def open_table(
     `counts` are the rows of each layer that may be read, where another than GDAL counted them.
     """
     pyogrio = _pyogrio()
-    if path.suffix == ".gpkg":
-        _check_alone(path)
-    features = count_features(path) if path.suffix == ".geojson" else None
+    check = _CHECKS.get(format_of(path).options.get("driver", ""))
+    features = None if check is None else check(path)
     geometry = wanted.geometries[0] if wanted.geometries else "geometry"
     fields = [name for name in wanted.columns if name != geometry]
     with contextlib.ExitStack() as stack:
@@ -117,6 +112,13 @@ def _check_alone(path: Path) -> None:
             )
 
 
+_CHECKS: Mapping[str, Callable[[Path], int | None]] = {
+    "GPKG": _check_alone,
+    "GeoJSON": count_features,
+}
+"""By driver: what is asked of a file before GDAL reads it, and how many rows it then has."""
+
+
 def _layer(path: Path, asked: str | None, counts: Mapping[str, int] | None, pyogrio: Any) -> str:
     """The layer asked for, or the only one that has rows."""
     layers = [str(name) for name, _ in pyogrio.list_layers(path)]
@@ -149,24 +151,13 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
     """Write one layer of points with the statement in its metadata."""
     pyogrio = _pyogrio()
     (geometry,) = writing.geometries
-    said = json.dumps(writing.statement)
-    options: dict[str, Any] = {}
-    if path.suffix == ".gpkg":
-        options["dataset_metadata"] = {"whereish": said}
-    elif path.suffix == ".geojson":
-        native = {"type": "FeatureCollection", "whereish": writing.statement}
-        options |= {
-            "RFC7946": "YES",
-            "NATIVE_DATA": json.dumps(native),
-            "NATIVE_MEDIA_TYPE": "application/vnd.geo+json",
-        }
+    options = _stating(format_of(path).options, json.dumps(writing.statement))
     failure: list[BaseException] = []
     reader = pa.RecordBatchReader.from_batches(writing.schema, _remembering(batches, failure))
     try:
         pyogrio.write_arrow(
             reader,
             path,
-            driver=_DRIVERS[path.suffix],
             layer="reports",
             geometry_name=geometry,
             geometry_type="Point",
@@ -180,6 +171,16 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
             f"the output cannot be written as {path.suffix[1:]}: a column has a type or a name"
             " that it does not know, or the disk is full"
         ) from None
+
+
+def _stating(options: Mapping[str, Any], statement: str) -> dict[str, Any]:
+    """The options of a format, with the statement in its place."""
+    return {
+        name: value.replace(STATEMENT, statement)
+        if isinstance(value, str)
+        else _stating(value, statement)
+        for name, value in options.items()
+    }
 
 
 def _remembering(

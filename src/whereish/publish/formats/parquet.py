@@ -18,7 +18,7 @@ from whereish.errors import InvalidInput
 from whereish.publish.formats.crs import require_degrees
 from whereish.publish.formats.tables import BATCH_ROWS, Table, Wanted, Writing, check_columns
 
-__all__ = ["geo_metadata", "open_table", "write_table"]
+__all__ = ["default_geometry", "geo_metadata", "open_table", "write_table"]
 
 _DEFAULT_CRS = "OGC:CRS84"  # what GeoParquet means where it says nothing
 
@@ -52,6 +52,16 @@ def _crs(name: str, metadata: dict[bytes, bytes], geometries: Any) -> str | None
             ) from None
         systems.append(require_degrees(described.get("crs", _DEFAULT_CRS), what))
     return systems[0]
+
+
+def default_geometry(path: Path) -> str | None:
+    """The geometry that the file calls its primary one, if it has one."""
+    from pyarrow import parquet
+
+    with contextlib.suppress(OSError, pa.ArrowException, KeyError, ValueError, TypeError):
+        metadata = parquet.read_schema(path).metadata or {}
+        return str(json.loads(metadata[b"geo"])["primary_column"])
+    return None
 
 
 def geo_metadata(geometries: Sequence[str], crs: str | None) -> bytes:

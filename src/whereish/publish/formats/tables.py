@@ -1,7 +1,7 @@
 """Tables in files, streamed in batches, by the ending of their name.
 
-What goes wrong while reading is told without the library's own message, since that
-may quote a value of the file.  A table is written from an iterator of batches to a
+What goes wrong while reading is reported without the library's own message, since
+that may quote a value of the file.  A table is written from an iterator of batches to a
 file that does not exist yet; giving that file its public name is another's work
 (:mod:`whereish.publish.release.staging`).
 """
@@ -11,23 +11,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from whereish.errors import InvalidInput, WhereishError
+from whereish.publish.formats.registry import format_of
 
 __all__ = [
     "BATCH_ROWS",
-    "GEOMETRY_ONLY",
-    "KINDS",
-    "TEXT",
     "Table",
     "Wanted",
     "Writing",
-    "carries_statement",
     "open_table",
     "write_table",
 ]
@@ -49,7 +45,7 @@ class Wanted:
 class Table:
     """An open table.
 
-    `rows` is None where the file does not tell; `crs` is the coordinate system (PROJJSON)
+    `rows` is None where the file does not state it; `crs` is the coordinate system (PROJJSON)
     of its geometries, None where there are none.
     """
 
@@ -63,7 +59,7 @@ class Table:
 class Writing:
     """What is written: its schema, the statement that it carries, its geometry columns.
 
-    With `keep_formulas` CSV holds text as it is, also if a spreadsheet would run it.
+    With `keep_formulas` text tables hold text as it is, also if a spreadsheet would run it.
     """
 
     schema: pa.Schema
@@ -73,39 +69,22 @@ class Writing:
     keep_formulas: bool = False
 
 
-KINDS = {
-    ".csv": "text",
-    ".jsonl": "text",
-    ".ndjson": "text",
-    ".parquet": "parquet",
-    ".geoparquet": "parquet",
-    ".gpkg": "gdal",
-    ".geojson": "gdal",
-    ".gpx": "gpx",
-}
-"""Endings, and the modules of this package that know them."""
-
-TEXT = (".csv", ".jsonl", ".ndjson")
-GEOMETRY_ONLY = (".gpkg", ".geojson", ".gpx")
-
-
-def carries_statement(suffix: str) -> bool:
-    """Whether the file itself can hold its guarantee; otherwise it stands beside the file."""
-    return suffix not in TEXT
-
-
 @contextlib.contextmanager
 def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
     """Open the wanted columns of a file."""
     if not path.is_file():
         raise InvalidInput(f"the input {path.name} is not a file")
-    module = _module(path.suffix, f"the input {path.name}")
+    kind = format_of(path, f"the input {path.name}")
+    if wanted.geometries and kind.geometry == "none":
+        raise InvalidInput(
+            f"the input {path.name} has no geometry; name its columns of degrees as lon and lat"
+        )
     if path.stat().st_size == 0:
         raise InvalidInput(f"the input {path.name} is empty")
     with contextlib.ExitStack() as stack:
-        with told_without_values(path.name, path.suffix, wanted):
+        with hide_reader_errors(path.name, path.suffix, wanted):
             try:
-                table = stack.enter_context(module.open_table(path, wanted))
+                table = stack.enter_context(kind.load().open_table(path, wanted))
             except OSError:  # Arrow's word for many kinds of damage
                 raise _Unreadable from None
         yield replace(table, batches=_guarded(table.batches, path, wanted))
@@ -113,7 +92,7 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
 
 def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
     """Write a new file of the kind that its ending names."""
-    _module(path.suffix, "the output").write_table(path, writing, batches)
+    format_of(path, "the output").load().write_table(path, writing, batches)
 
 
 def check_columns(name: str, present: Sequence[str], wanted: Sequence[str]) -> None:
@@ -141,7 +120,7 @@ class _Unreadable(Exception):
 
 
 @contextlib.contextmanager
-def told_without_values(name: str, suffix: str, wanted: Wanted) -> Iterator[None]:
+def hide_reader_errors(name: str, suffix: str, wanted: Wanted) -> Iterator[None]:
     """Turn a reader's error into one sentence that quotes nothing of the file."""
     try:
         yield
@@ -160,7 +139,7 @@ def _guarded(
     batches: Iterator[pa.RecordBatch], path: Path, wanted: Wanted
 ) -> Iterator[pa.RecordBatch]:
     """The batches; whatever their reader raises is the file's fault."""
-    with told_without_values(path.name, path.suffix, wanted):
+    with hide_reader_errors(path.name, path.suffix, wanted):
         while True:
             try:
                 batch = next(batches, None)
@@ -173,10 +152,3 @@ def _guarded(
             except Exception as error:
                 raise _Unreadable from error
             yield batch
-
-
-def _module(suffix: str, what: str) -> Any:
-    home = KINDS.get(suffix)
-    if home is None:
-        raise InvalidInput(f"{what} must end in one of {', '.join(KINDS)}; got {suffix or 'none'}")
-    return import_module(f"whereish.publish.formats.{home}")

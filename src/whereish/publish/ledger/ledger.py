@@ -320,9 +320,10 @@ class Ledger:
             [to, release, *from_states],
         )
         if not changed:
+            found = run.rows("SELECT state FROM whereish_releases WHERE release = ?", [release])
+            now = f"is already {found[0][0]}" if found else "was never charged"
             raise InvalidInput(
-                f"release {release} must be {' or '.join(from_states)} to become {to}: it was"
-                " never charged, or it has gone another way"
+                f"release {release} must be {' or '.join(from_states)} to become {to}: it {now}"
             )
 
 

@@ -1,12 +1,14 @@
-"""The words in which a release is asked for, and the kernel that they describe.
+"""What is asked of a release, and the kernel that does it.
 
-Every door of publishing (frames, files, Spark, Dask, the command line) takes the same words.
+Every entry point of publishing (frames, files, Spark, Dask, the command line) takes the same
+keywords.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
@@ -19,40 +21,13 @@ from whereish.space.box import Box
 from whereish.space.sites import Sites
 from whereish.units import Epsilon
 
-__all__ = ["Plan", "planned"]
+__all__ = ["Plan", "build_sanitizer", "locations_of", "plan_among"]
 
 
 class Plan(TypedDict, total=False):
-    """What to release of each row.
+    """What to release of each row: the keywords that every entry point takes.
 
-    Attributes
-    ----------
-    lon, lat
-        The columns of the secret location, in degrees.
-    geometry
-        Or the column of its points (WKB or GeoArrow), in WGS84 degrees.
-    locations
-        Several secret locations: pairs of columns, names of geometry columns, or
-        XY("x", "y") for coordinates of the mechanism's own plane, in metres.  A location
-        that is no secret is named in `keep` instead.
-    epsilon
-        The privacy level of each report, such as "ln(4)/200 m".
-    mechanism
-        A name of the registry ("globe-laplace" unless said), built from `epsilon` and
-        `options`; or a built mechanism, such as one of a privacy map, without `epsilon`.
-    options
-        What the named mechanism takes besides epsilon, such as `plane`.
-    epsilon_column
-        A column with each row's own level per metre, at most `epsilon`.  It must not
-        depend on the location, or it tells of it.
-    keep
-        Further columns to release as they are; all others are dropped.
-    coarsen
-        Time columns to release coarsely: {"time": "1 h"}.
-    bbox
-        Where all locations must lie, in degrees; catches swapped columns.
-    remap
-        Public places to move reports to: Sites, or a function of (n, 2) degrees.
+    Their meaning is in the docstring of :func:`whereish.sanitize`.
     """
 
     lon: str | None
@@ -61,24 +36,23 @@ class Plan(TypedDict, total=False):
     locations: Sequence[Location | tuple[str, str] | str] | None
     epsilon: Epsilon | str | None
     mechanism: Mechanism | str | None
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] | None
     epsilon_column: str | None
     keep: Sequence[str]
-    coarsen: Mapping[str, str | TimeStep]
+    coarsen: Mapping[str, str | TimeStep] | None
     bbox: Box | None
     remap: PlaceMap | Sites | None
 
 
-def planned(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:
+def plan_among(arguments: Mapping[str, Any]) -> Plan:
+    """The plan among the arguments of a function that takes all of its keywords."""
+    return cast(Plan, {name: arguments[name] for name in Plan.__annotations__})
+
+
+def build_sanitizer(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:
     """The kernel of a plan; `geometry` is used where the plan names no location."""
-    unknown = sorted(set(plan) - set(Plan.__annotations__))
-    if unknown:
-        raise TypeError(f"unknown words in the plan: {', '.join(unknown)}")
-    locations = as_locations(
-        plan.get("lon"), plan.get("lat"), plan.get("geometry"), plan.get("locations")
-    )
-    if not locations and geometry is not None:
-        locations = (GeometryColumn(geometry),)
+    _refuse_unknown(plan)
+    locations = locations_of(plan, geometry=geometry)
     mechanism, rebuild = _mechanism(plan)
     keep, level_column = plan.get("keep", ()), plan.get("epsilon_column")
     if isinstance(keep, str):
@@ -93,7 +67,7 @@ def planned(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:
         mechanism,
         locations,
         keep=tuple(keep),
-        coarsen={name: TimeStep.of(step) for name, step in plan.get("coarsen", {}).items()},
+        coarsen={name: TimeStep.of(step) for name, step in (plan.get("coarsen") or {}).items()},
         bbox=plan.get("bbox"),
         remap=as_place_map(plan.get("remap")),
         level_column=level_column,
@@ -102,9 +76,29 @@ def planned(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:
     )
 
 
+def locations_of(plan: Plan, *, geometry: str | None = None) -> tuple[Location, ...]:
+    """The locations that a plan names; the one of `geometry` if it names none."""
+    named = as_locations(
+        plan.get("lon"), plan.get("lat"), plan.get("geometry"), plan.get("locations")
+    )
+    if named or geometry is None:
+        return named
+    return (GeometryColumn(geometry),)
+
+
+def _refuse_unknown(plan: Plan) -> None:
+    """A plan may come from a dictionary, whose keys no signature has checked."""
+    known = list(Plan.__annotations__)
+    for name in plan:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            meant = f"; did you mean {close[0]!r}?" if close else f": it has {', '.join(known)}"
+            raise TypeError(f"sanitize() got an unexpected argument {name!r}{meant}")
+
+
 def _mechanism(plan: Plan) -> tuple[Mechanism, Callable[[Epsilon], Mechanism] | None]:
     epsilon, mechanism = plan.get("epsilon"), plan.get("mechanism")
-    options = dict(plan.get("options", {}))
+    options = dict(plan.get("options") or {})
     if mechanism is None or isinstance(mechanism, str):
         if epsilon is None:
             raise InvalidInput("give either epsilon or mechanism (a built one has its own level)")

@@ -126,7 +126,7 @@ class BatchSanitizer:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns that must hold numbers: text formats are told."""
+        """The columns that must hold numbers, for text formats to read."""
         pairs = [at.columns for at in self.locations if isinstance(at, LonLat)]
         level = () if self.level_column is None else (self.level_column,)
         return (*(name for pair in pairs for name in pair), *level)
@@ -146,6 +146,10 @@ class BatchSanitizer:
     def leaving_as(self, outputs: Sequence[Location]) -> BatchSanitizer:
         """The same plan, with reports in other columns."""
         return replace(self, outputs=tuple(outputs))
+
+    def located_at(self, locations: Sequence[Location]) -> BatchSanitizer:
+        """The same plan, for secret locations in other columns."""
+        return replace(self, locations=tuple(locations), outputs=())
 
     @property
     def geometries(self) -> tuple[str, ...]:
@@ -176,8 +180,8 @@ class BatchSanitizer:
         return Exposure(reports, reports * self._level(), named=False)
 
     def statement(self, *, reproducible: bool) -> dict[str, Any]:
-        """What is said of the release, in it or beside it."""
-        said: dict[str, Any] = {
+        """What is stated of the release, in it or beside it."""
+        stated: dict[str, Any] = {
             "whereish": whereish.__version__,
             "guarantee": self.guarantee.to_json(),
             "scope": self.scope,
@@ -185,12 +189,14 @@ class BatchSanitizer:
             "locations": [list(location.columns) for location in self.outputs],
         }
         if self.level_column is not None:
-            said["level"] = "each row has its own level, at most the one stated"
+            stated["level"] = "each row has its own level, at most the one stated"
         if self.remap is not None:
-            said["remapped"] = "reports were moved to public places, which keeps the guarantee"
+            stated["remapped"] = "reports were moved to public places, which keeps the guarantee"
         if self.coarsen:
-            said["coarsened"] = {n: f"{step.count} {step.unit}" for n, step in self.coarsen.items()}
-        return said
+            stated["coarsened"] = {
+                n: f"{step.count} {step.unit}" for n, step in self.coarsen.items()
+            }
+        return stated
 
     def schema(
         self, source: pa.Schema, metadata: Mapping[bytes | str, bytes | str] | None = None
@@ -259,8 +265,8 @@ class BatchSanitizer:
         level = self._level()
         if not math.isfinite(level):
             raise InvalidInput(
-                "this guarantee is not known to be a level times metres, which a budget is"
-                f" counted in: {self.mechanism.guarantee.metric.description}"
+                "the release cannot be charged: the guarantee is not epsilon x metres, but"
+                f" {self.mechanism.guarantee.metric.description}"
             )
         own = getattr(self.mechanism, "epsilon", None)
         # The level that was asked for, where the roundings of the plane's scale hide it.

@@ -1,0 +1,289 @@
+"""Sanitising files: from the true locations of a file, or a folder, to its released name.
+
+Files are read and written in one pass with flat memory, and appear under their names only
+when they are complete (:mod:`whereish.publish.release.staging`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from whereish.errors import InvalidInput, NotWritten
+from whereish.publish.exposure import Exposure, Release
+from whereish.publish.formats import formulas
+from whereish.publish.formats.registry import TableFormat, format_of, suffixes
+from whereish.publish.formats.tables import Wanted, Writing, open_table, write_table
+from whereish.publish.ledger.ledger import PENDING, Ledger
+from whereish.publish.release.content import content_digest
+from whereish.publish.release.staging import Counts, Manifest, Staging, staging
+from whereish.publish.rows.locations import XY, GeometryColumn, Location, LonLat
+from whereish.publish.rows.plan import Plan, build_sanitizer, locations_of
+from whereish.publish.rows.sanitizer import BatchSanitizer
+from whereish.publish.rows.subjects import Tally
+from whereish.randomness import Randomness
+
+__all__ = ["FileJob", "RowProgress"]
+
+RowProgress = Callable[[int, int | None], None]
+"""Called with rows done and rows in all (None where unknown)."""
+
+
+@dataclass(frozen=True)
+class FileJob:
+    """Sanitising a file or a folder, from its true places to its released name."""
+
+    source: Path
+    output: Path
+    plan: Plan
+    subject: str | None
+    layer: str | None
+    sha256: str | None
+    rng: Randomness
+    progress: RowProgress | None
+    keep_formulas: bool = False
+
+    def run(self, ledger: Ledger | None, *, overwrite: bool) -> Release:
+        """Do all of it, or what an earlier run left to do."""
+        if not self.source.exists():
+            raise InvalidInput(f"the input {self.source.name} is not a file")
+        if self.output.exists() and self.output.samefile(self.source):
+            raise InvalidInput("the output must be another file than the input")
+        self._check_digest()
+        files = tables_in(self.source)
+        first = build_sanitizer(self.plan, geometry=default_geometry(files[0]))
+        request = self._request(first, files)
+        try:
+            with staging(self.output) as place:
+                earlier = _resumed(place, request, ledger, overwrite=overwrite)
+                if earlier is not None:
+                    return self._release(first, earlier.rows, earlier.counts, resumed=True)
+                place.refuse_foreign(overwrite)
+                place.empty()
+                rows, counts = self._stage(first, files, place)
+                self._check_digest()  # it may have changed while it was read
+                place.commit(request, rows, counts, ledger, overwrite=overwrite)
+        except OSError as error:
+            if isinstance(error, NotWritten):
+                raise
+            raise NotWritten(
+                f"the output {self.output.name} cannot be written"
+                f" ({error.strerror or type(error).__name__}); nothing was released"
+            ) from None
+        return self._release(first, rows, counts, resumed=False)
+
+    def _check_digest(self) -> None:
+        if self.sha256 is None:
+            return
+        if not re.fullmatch("[0-9a-fA-F]{64}", self.sha256) or self.source.is_dir():
+            raise InvalidInput("sha256 must be the 64 hexadecimal digits of one file")
+        try:
+            with self.source.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise InvalidInput(
+                f"the input {self.source.name} cannot be read ({error.strerror})"
+            ) from None
+        if found != self.sha256.lower():
+            raise InvalidInput(
+                f"the input {self.source.name} is not the file of this SHA-256: was it changed or"
+                " damaged? nothing was released"
+            )
+
+    def _release(
+        self, kernel: BatchSanitizer, rows: int, counts: Counts, *, resumed: bool
+    ) -> Release:
+        exposure = Exposure.of_subjects(counts) if counts else kernel.exposure(rows)
+        return Release(
+            self.output,
+            rows,
+            kernel.guarantee,
+            self.rng.reproducible,
+            resumed,
+            kernel.scope,
+            exposure,
+        )
+
+    def _request(self, kernel: BatchSanitizer, files: Sequence[Path]) -> str:
+        """What was asked, so that a resumed job is known for the same."""
+        stats = [(str(path.resolve()), path.stat()) for path in files]
+        asked = [
+            [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
+            kernel.statement(reproducible=self.rng.reproducible),
+            [kernel.columns, str(kernel.bbox), self.subject, self.layer, self.sha256],
+            [self.keep_formulas],
+            [kernel.keep, list(kernel.coarsen), kernel.level_column, repr(kernel.locations)],
+            [content_digest(kernel.mechanism), content_digest(kernel.remap)],
+        ]
+        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+    def _stage(
+        self, first: BatchSanitizer, files: Sequence[Path], place: Staging
+    ) -> tuple[int, Counts]:
+        counts: Counts = {}
+        if not self.source.is_dir():
+            rows = self._write(first, self.source, place.staged, place.beside, counts)
+            return rows, counts
+        rows = 0
+        place.staged.mkdir()
+        for path in files:
+            target = place.staged / path.relative_to(self.source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = target.with_name(target.name + ".whereish.json")
+            kernel = first
+            if path != files[0]:  # the geometry of another file may have another name
+                at = locations_of(self.plan, geometry=default_geometry(path))
+                kernel = first.located_at(at)
+            rows += self._write(kernel, path, target, beside, counts)
+        return rows, counts
+
+    def _write(
+        self, kernel: BatchSanitizer, source: Path, target: Path, beside: Path, counts: Counts
+    ) -> int:
+        """Write one file under its staged name; returns its rows and adds to the counts."""
+        kind = format_of(target, "the output")
+        kernel = kernel.leaving_as(leaving_as(kernel.locations, kind))
+        extra = () if self.subject is None else (self.subject,)
+        geometries = [at.name for at in kernel.locations if isinstance(at, GeometryColumn)]
+        columns = tuple(dict.fromkeys((*kernel.columns, *extra)))
+        statement = kernel.statement(reproducible=self.rng.reproducible)
+        if kind.runs_formulas and not self.keep_formulas:
+            statement["formulas"] = formulas.NOTE
+        with open_table(source, Wanted(columns, kernel.numbers, geometries, self.layer)) as table:
+            schema = kernel.schema(table.schema)
+            tally = None if self.subject is None else Tally(kernel, self.subject, counts)
+            stream = _Stream(kernel, schema, self.rng, tally, self.progress, table.rows)
+            with _explain_writer_errors(target):
+                writing = Writing(
+                    schema, statement, kernel.geometries, table.crs, self.keep_formulas
+                )
+                write_table(target, writing, stream(table.batches))
+            if stream.rows == 0:
+                raise InvalidInput(f"the input {source.name} has no rows, so nothing is written")
+        if not kind.carries_statement:
+            beside.write_text(json.dumps(statement | {"rows": stream.rows}, indent=2) + "\n")
+        return stream.rows
+
+
+@dataclass
+class _Stream:
+    """The kernel over a stream of batches, counting as it goes."""
+
+    kernel: BatchSanitizer
+    schema: pa.Schema
+    rng: Randomness
+    tally: Tally | None
+    progress: RowProgress | None
+    total: int | None
+    rows: int = 0
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if self.tally is not None:
+                self.tally.add(batch)
+            yield self.kernel(batch, self.schema, self.rng)
+            self.rows += batch.num_rows
+            if self.progress is not None:
+                self.progress(self.rows, self.total)
+
+
+def _resumed(
+    place: Staging, request: str, ledger: Ledger | None, *, overwrite: bool
+) -> Manifest | None:
+    """Finish what an earlier run of the same request had staged; its note, or None."""
+    manifest = place.unfinished()
+    if manifest is None:
+        return None
+    if ledger is None:
+        raise InvalidInput(
+            "an earlier run with a ledger was interrupted on this output: run it again, with its"
+            " ledger, to finish it"
+        )
+    manifest.check_ledger(ledger)
+    if manifest.request == request:
+        place.finish(manifest, ledger, overwrite=overwrite)
+        return manifest
+    if ledger.state(manifest.release) == PENDING:
+        raise InvalidInput(
+            "an earlier run for this output, with other arguments or another input, was charged and"
+            " then interrupted: run it again to finish it, or give it up with"
+            " whereish.publish.release.abandon(output, ledger)"
+        )
+    return None
+
+
+@contextlib.contextmanager
+def _explain_writer_errors(target: Path) -> Iterator[None]:
+    """A writer's error that is not the disk's: a type that the output does not know."""
+    try:
+        yield
+    except pa.ArrowException:
+        raise InvalidInput(
+            f"the output cannot be written as {target.suffix[1:]}: a kept column has a type that"
+            " it does not know"
+        ) from None
+
+
+# What the formats hold: which files are tables, where locations stand in them and leave
+
+
+def tables_in(source: Path) -> list[Path]:
+    """The file itself, or the tables of a folder in the order of their names."""
+    if not source.is_dir():
+        return [source]
+    files = [
+        path
+        for path in sorted(source.rglob("*"))
+        if path.is_file()
+        and not any(part.startswith(("_", ".")) for part in path.relative_to(source).parts)
+    ]
+    tables = [path for path in files if not path.name.endswith(".whereish.json")]
+    strange = [path.name for path in tables if path.suffix not in suffixes()]
+    if strange:
+        raise InvalidInput(
+            f"the folder {source.name} has {len(strange)} files that are no tables, such as"
+            f" {strange[0]}: they must end in one of {', '.join(suffixes())}"
+        )
+    if not tables:
+        raise InvalidInput(f"the folder {source.name} has no tables in it")
+    return tables
+
+
+def default_geometry(path: Path) -> str | None:
+    """The geometry that a file has by its format, where no location is named."""
+    kind = format_of(path, f"the input {path.name}")
+    if kind.geometry == "none":
+        return None
+    module = kind.load()
+    if hasattr(module, "default_geometry"):
+        name: str | None = module.default_geometry(path)
+        return name
+    return "geometry" if kind.geometry == "only" else None
+
+
+def leaving_as(locations: Sequence[Location], kind: TableFormat) -> list[Location]:
+    """The columns in which reports leave, by the format of the output."""
+    leaving: list[Location] = []
+    for index, at in enumerate(locations):
+        first = index == 0
+        if kind.geometry == "only" and isinstance(at, XY):
+            raise InvalidInput(
+                f"an output {kind.suffixes[0]} has WGS84 geometries, and the locations are a"
+                " plane's metres: write .parquet or .csv"
+            )
+        has_room = kind.geometry != "none" and (first or kind.several_geometries)
+        if isinstance(at, GeometryColumn) and not has_room:
+            names = ("lon", "lat") if first else (f"{at.name}_lon", f"{at.name}_lat")
+            leaving.append(LonLat(*names))
+        elif kind.geometry == "only" and first and isinstance(at, LonLat):
+            leaving.append(GeometryColumn())
+        else:
+            leaving.append(at)
+    return leaving
