@@ -187,15 +187,6 @@ def sanitize(
     The guarantee is per location: a person in k rows of m secret locations is protected at
     k m times epsilon.
 
-    Raises
-    ------
-    InvalidInput
-        If a column, a file or a parameter is not what it must be.
-    BudgetExceeded
-        If a subject has too little left; then nothing is released.
-    NotWritten
-        If the output could not be written; then nothing is released.
-
     Examples
     --------
     >>> import whereish as wh

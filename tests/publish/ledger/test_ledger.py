@@ -94,14 +94,14 @@ def test_a_release_is_charged_once(address):
 def test_only_what_never_left_is_refunded(address):
     ledger = wh.open_ledger(address, cap=EPS * 2)
     kept = ledger.charge([Charge("ann", EPS)])
-    with pytest.raises(InvalidInput, match="must be pending"):
+    with pytest.raises(InvalidInput, match=r"must be pending.*it is already released"):
         ledger.refund(kept)
     pending = ledger.charge([Charge("ann", EPS)], pending=True)
     assert not ledger.allows("ann", EPS)
     ledger.refund(pending)
     assert ledger.allows("ann", EPS)
-    for again in (pending, "unheard-of"):
-        with pytest.raises(InvalidInput, match="must be pending"):
+    for again, now in ((pending, "is already refunded"), ("unheard-of", "was never charged")):
+        with pytest.raises(InvalidInput, match=f"must be pending to become refunded: it {now}"):
             ledger.refund(again)
     with pytest.raises(InvalidInput):
         ledger.confirm(pending)
