@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r'^```python title="(?P<path>[^"]+)"\n(?P<code>.*?)^```$', re.M | re.S)
+BLOCK = re.compile(r'^```(?:python|diff) title="(?P<path>[^"]+)"\n(?P<code>.*?)^```$', re.M | re.S)
 
 
 def section(heading: str) -> str:
@@ -39,15 +39,16 @@ def copy(tmp_path) -> Path:
     return tmp_path
 
 
-def extend(copy: Path, heading: str, after: str) -> set[str]:
-    """Write the section's blocks: a new file as it is, a line of a list after `after`."""
+def extend(copy: Path, heading: str) -> set[str]:
+    """Write the section's blocks: a new file as it is, and the lines that a list is given."""
     touched = set()
     for path, code in blocks(heading):
         target = copy / path
         if target.exists():
-            text = target.read_text()
-            assert text.count(after) == 1
-            target.write_text(text.replace(after, after + code))
+            text, lines = target.read_text(), code.splitlines(keepends=True)
+            before = "".join(line[1:] for line in lines if line.startswith(" "))
+            assert text.count(before) == 1
+            target.write_text(text.replace(before, "".join(line[1:] for line in lines)))
         else:
             target.write_text(code)
         touched.add(path)
@@ -67,7 +68,7 @@ def run(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_mechanism_is_a_module_and_a_line(copy):
-    touched = extend(copy, "A mechanism", "    for entry in (\n")
+    touched = extend(copy, "A mechanism")
     assert len(touched) == 2
     done = run(
         copy,
@@ -82,6 +83,39 @@ def test_a_mechanism_is_a_module_and_a_line(copy):
     )
     assert done.returncode == 0, done.stdout[-3000:]
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 15
+
+
+FORMAT_CHECKS = """
+import json
+
+released = pa.ipc.open_file("public.arrow").read_all()
+assert released.column_names == ["lon", "lat"]
+assert all(a.as_py() != b.as_py() for a, b in zip(people["lon"], released["lon"]))
+stated = json.loads(released.schema.metadata[b"whereish"])
+assert stated["guarantee"] == release.guarantee.to_json()
+assert list(released.schema.metadata) == [b"whereish"]
+assert format_of(Path("x.fgb")) == flatgeobuf
+"""
+
+
+def test_a_file_format_is_a_module_and_a_value(copy):
+    touched = extend(copy, "A file format")
+    assert len(touched) == 2
+    done = run(
+        copy,
+        "-W",
+        "error",
+        "-c",
+        "from pathlib import Path\n" + use("A file format") + FORMAT_CHECKS,
+    )
+    assert done.returncode == 0, done.stderr
+    done = run(
+        copy,
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        "tests/publish/formats/test_registry.py",
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 30
 
 
 ENGINE_CHECKS = """
@@ -111,7 +145,7 @@ assert [p.name for p in Path().iterdir() if "hidden" in p.name] == []
 
 
 def test_an_engine_is_a_module_and_a_line(copy):
-    touched = extend(copy, "An engine", '    "spark",\n')
+    touched = extend(copy, "An engine")
     assert len(touched) == 2
     done = run(copy, "-W", "error", "-c", use("An engine") + ENGINE_CHECKS)
     assert done.returncode == 0, done.stderr

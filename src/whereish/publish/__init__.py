@@ -1,1 +1,1 @@
-"""Releasing data through one door that states its guarantee."""
+"""Releasing data through one entry point, which states its guarantee."""

@@ -87,5 +87,7 @@ def test_an_ending_belongs_to_one_format():
 
 def test_an_unknown_ending_is_answered_by_the_list(tmp_path):
     (tmp_path / "in.xlsx").write_bytes(b"x")
-    with pytest.raises(InvalidInput, match=r"in\.xlsx must end in one of \.csv.*\.fgb.*got \.xlsx"):
+    with pytest.raises(
+        InvalidInput, match=r"in\.xlsx must end in one of .*\.csv.*\.fgb.*got \.xlsx"
+    ):
         wh.sanitize(tmp_path / "in.xlsx", tmp_path / "o.csv", lon="x", lat="y", epsilon="1/km")

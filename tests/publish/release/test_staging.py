@@ -184,8 +184,8 @@ def test_mechanisms_have_the_digest_of_their_content(what):
 def test_an_interrupted_job_does_not_resume_with_another_mechanism(case, monkeypatch):
     """Of the same guarantee: the statement alone would not tell them apart."""
     source, output, ledger = case
-    interrupted(case, monkeypatch, "named", staging_module, options={"decimals": 3})
-    with pytest.raises(InvalidInput, match="with other words"):
+    interrupted(case, monkeypatch, "rename_into_place", staging_module, options={"decimals": 3})
+    with pytest.raises(InvalidInput, match="with other arguments"):
         wh.sanitize(source, output, ledger=ledger, **PLAN)
     options = {"decimals": 3}
     assert wh.sanitize(source, output, ledger=ledger, options=options, **PLAN).resumed
@@ -206,8 +206,10 @@ def test_remaps_that_cannot_be_digested_differ_from_all():
 
 def test_an_interrupted_job_does_not_resume_with_other_roads(case, monkeypatch):
     source, output, ledger = case
-    interrupted(case, monkeypatch, "named", staging_module, remap=Roads([road(48.8)], 48.85))
-    with pytest.raises(InvalidInput, match="with other words"):
+    interrupted(
+        case, monkeypatch, "rename_into_place", staging_module, remap=Roads([road(48.8)], 48.85)
+    )
+    with pytest.raises(InvalidInput, match="with other arguments"):
         wh.sanitize(source, output, ledger=ledger, remap=Roads([road(48.9)], 48.85), **PLAN)
     release = wh.sanitize(source, output, ledger=ledger, remap=Roads([road(48.8)], 48.85), **PLAN)
     assert release.resumed

@@ -54,7 +54,7 @@ def finish(session: Any, output: str, ledger: Ledger) -> bool:
     ------
     InvalidInput
         Also if the release was given up, or had left and is not there any more: then that
-        is brought to its end (refunded, or confirmed), and said.
+        is brought to its end (refunded, or confirmed), and reported.
     """
     place = HadoopPlace(session, output)
     release = place.unfinished()
@@ -115,7 +115,7 @@ def release_staged(place: HadoopPlace, release: str, counts: Counts, ledger: Led
 
 
 def _charge(place: HadoopPlace, release: str, counts: Counts, ledger: Ledger) -> bool:
-    """Charge what is staged; False if it has gone another way in the meantime."""
+    """Charge what is staged; False if it was given up, or finished, in the meantime."""
     try:
         place.refuse_foreign()
     except InvalidInput as error:

@@ -26,8 +26,7 @@ def count_features(path: Path) -> int:
             return _Document(file).features()
     except _Twice:
         raise InvalidInput(
-            f"the input {path.name} has two members of one name in one object: which one is meant"
-            " is not said"
+            f"the input {path.name} has two members of one name in one object: remove the wrong one"
         ) from None
     except _Misfit as misfit:
         raise InvalidInput(f"the input {path.name} {misfit}: is it damaged?") from None

@@ -152,12 +152,12 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
             values = zip(*(batch.column(name).to_pylist() for name in kept), strict=True)
             rows = list(values) if kept else [()] * len(places)
             for (lon, lat), row in zip(places, rows, strict=True):
-                said = "".join(
+                children = "".join(
                     f"<{name}>{escape(_text(value))}</{name}>"
                     for name, value in zip(kept, row, strict=True)
                     if value is not None
                 )
-                file.write(f'<wpt lat="{lat!r}" lon="{lon!r}">{said}</wpt>\n')
+                file.write(f'<wpt lat="{lat!r}" lon="{lon!r}">{children}</wpt>\n')
         file.write("</gpx>\n")
 
 

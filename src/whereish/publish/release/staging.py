@@ -3,7 +3,7 @@
 A job works in a hidden folder beside its output, which it holds a lock on:
 
 1. *stage*: write the output there, sync it;
-2. *manifest*: note the release's id, what was asked, the charges, and the staged
+2. *manifest*: write down the release's id, what was asked, the charges, and the staged
    bytes' hash; sync it;
 3. *charge* the ledger under the release's id, as pending;
 4. *rename* the staged output to its name, then its statement; sync the folder;
@@ -178,12 +178,16 @@ class Staging:
             counts,
             overwrite,
         )
+        self._write_manifest(manifest)
+        self.finish(manifest, ledger, overwrite=overwrite)
+
+    def _write_manifest(self, manifest: Manifest) -> None:
+        """Step 2: whole and synced, or not there."""
         partial = self.folder / "manifest.part"
         partial.write_text(json.dumps(manifest.to_json()))
         sync(partial)
         partial.replace(self.manifest_path)
         sync(self.folder)
-        self.finish(manifest, ledger, overwrite=overwrite)
 
     def finish(self, manifest: Manifest, ledger: Ledger, *, overwrite: bool = False) -> None:
         """Steps 3 to 5, also for a manifest of an earlier run.
@@ -275,7 +279,7 @@ class Staging:
                 )
 
     def _rename(self, charged: str, overwrite: bool) -> None:
-        """Step 4; `charged` is what else is to be said of a release that has left.
+        """Step 4; `charged` is what else is stated of a release that has left.
 
         An output never stands beside the statement of another: one that is replaced loses
         its statement first.

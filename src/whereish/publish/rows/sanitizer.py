@@ -29,7 +29,7 @@ from whereish.publish.formats.compact import compacted, plain_field, plain_type
 from whereish.publish.rows.locations import XY, GeometryColumn, Location, LonLat
 from whereish.publish.rows.public_places import PlaceMap
 from whereish.publish.rows.times import TimeStep
-from whereish.publish.rows.withheld import told_by_kind
+from whereish.publish.rows.withheld import call_hiding_errors
 from whereish.randomness import Randomness
 from whereish.space.box import Box
 from whereish.space.plane import Plane
@@ -295,11 +295,13 @@ class BatchSanitizer:
             values, starts = np.unique(levels[order], return_index=True)
             for value, rows in zip(values, np.split(order, starts[1:]), strict=True):
                 build = partial(self.rebuild, Epsilon.per_metre(value))
-                mechanism = told_by_kind(build, self.mechanism, "the mechanism of a row's level")
+                mechanism = call_hiding_errors(
+                    build, self.mechanism, "the mechanism of a row's level"
+                )
                 lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng, in_metres)
         if self.remap is not None:
             remap, reports = self.remap, np.column_stack([lon, lat])
-            moved = told_by_kind(lambda: np.array(remap(reports), float), remap, "the remap")
+            moved = call_hiding_errors(lambda: np.array(remap(reports), float), remap, "the remap")
             if moved.shape != (len(lon), 2):
                 raise InvalidInput(
                     f"remap must return (n, 2) degrees for (n, 2) degrees; got {moved.shape}"
@@ -329,7 +331,7 @@ def _drawn(
     secrets: Points | FloatArray = places
     if geographic is not None:
         enter = partial(geographic.from_degrees, places[:, 0], places[:, 1])
-        secrets = told_by_kind(enter, space, "the space of the mechanism")
+        secrets = call_hiding_errors(enter, space, "the space of the mechanism")
 
     def reported() -> tuple[Points, FloatArray, FloatArray]:
         reports = mechanism.report(secrets, rng=rng)
@@ -337,7 +339,7 @@ def _drawn(
         # Copies: an array of another's making may be a view onto all that it was made from.
         return reports, np.array(first, float), np.array(second, float)
 
-    reports, first, second = told_by_kind(reported, mechanism, "the mechanism")
+    reports, first, second = call_hiding_errors(reported, mechanism, "the mechanism")
     if reports.reproducible and not rng.reproducible:
         raise InsecureRandomness(
             "the mechanism drew reproducible noise, which protects nobody: release with a"

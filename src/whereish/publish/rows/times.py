@@ -1,4 +1,4 @@
-"""Coarse times: a moment told only to the hour, or to the week."""
+"""Coarse times: a moment released only to the hour, or to the week."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEP = re.compile(r"\s*(\d+)?\s*(s|min|h|d|week|month)\s*")
 
 @dataclass(frozen=True)
 class TimeStep:
-    """Moments are told as the start of the step that holds them."""
+    """Moments are released as the start of the step that holds them."""
 
     count: int
     unit: str

@@ -1,4 +1,4 @@
-"""Errors of code that is not ours: its message may quote a place, so only its kind is told."""
+"""Errors of code that is not ours: its message may quote a place, so only its kind is reported."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TypeVar
 
 from whereish.errors import InvalidInput, WhereishError
 
-__all__ = ["told_by_kind"]
+__all__ = ["call_hiding_errors"]
 
 _Answer = TypeVar("_Answer")
 
 
-def told_by_kind(call: Callable[[], _Answer], owner: object, what: str) -> _Answer:
+def call_hiding_errors(call: Callable[[], _Answer], owner: object, what: str) -> _Answer:
     """What `call` returns; what it raises is replaced by the name of its type.
 
     Sentences of whereish's own errors name no place, and pass if `owner` is of whereish; a
@@ -26,7 +26,7 @@ def told_by_kind(call: Callable[[], _Answer], owner: object, what: str) -> _Answ
             raise
         kind = type(error).__name__
     raise InvalidInput(
-        f"{what} failed with {kind}; what it said is withheld, since it may quote a place"
+        f"{what} failed with {kind}; its message is withheld, since it may quote a place"
     )
 
 
