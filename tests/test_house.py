@@ -13,7 +13,7 @@ import whereish
 
 ROOT = Path(whereish.__file__).parent
 LAYERS = [
-    ("arrays", "errors", "units", "compiled", "randomness"),
+    ("arrays", "errors", "units", "compiled", "randomness", "notebook"),
     ("space",),
     ("privacy",),
     ("data",),

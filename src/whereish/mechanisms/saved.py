@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish import __version__
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, WhereishError
 from whereish.privacy.guarantee import Guarantee
 from whereish.space.line import Line
 from whereish.space.plane import Plane
@@ -36,6 +36,7 @@ from whereish.space.sphere import Sphere
 __all__ = [
     "Artefact",
     "SavedMechanism",
+    "described",
     "load",
     "load_artefact",
     "mechanism_in",
@@ -58,6 +59,7 @@ _HOMES = {
 _READERS: dict[str, Any] = {}
 _SPACES: dict[str, Any] = {"plane": Plane, "sphere": Sphere, "line": Line}
 _Reader = TypeVar("_Reader", bound=type[Any])
+_Value = TypeVar("_Value")
 
 
 class SavedMechanism(Protocol):
@@ -141,6 +143,17 @@ def load_artefact(path: str | Path, kind: str | None = None) -> Artefact:
             " every kind"
         )
     return Artefact(found, _Entries(arrays), _Entries(certificate))
+
+
+def described(saved: Artefact, name: str, what: str, read: Callable[[Any], _Value]) -> _Value:
+    """What `read` makes of an entry of the certificate; words that describe nothing are refused."""
+    said = saved.certificate[name]
+    try:
+        return read(said)
+    except WhereishError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise InvalidInput(f"the file's {name!r} is not the description of {what}") from None
 
 
 def saved_as(kind: str) -> Callable[[_Reader], _Reader]:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from whereish.errors import InvalidInput, printable, shortened
+from whereish.notebook import table
 from whereish.privacy.metric import Metric
 from whereish.privacy.tuples import TupleSum
 from whereish.space.plane import Plane
@@ -137,6 +138,16 @@ class Guarantee:
 
     def __repr__(self) -> str:
         return f"Guarantee({_briefly(self)})"
+
+    def _repr_html_(self) -> str:
+        return table(
+            {
+                "kept": shortened(self.metric.description, 300),
+                "basis": self.basis.name.lower(),
+                "source": self.source,
+                "numerics": self.numerics,
+            }
+        )
 
 
 _SPENT = "spent"

@@ -88,6 +88,35 @@ def test_a_file_without_a_metric_is_refused(saved, guarantee):
         wh.Channel.load(saved)
 
 
+@pytest.mark.parametrize("name", ["secrets", "reports"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        {},
+        {"space": None},
+        {"space": []},
+        {"space": {}},
+        {"space": {"kind": []}},
+        {"space": {"kind": "plane"}},
+        {"space": {"kind": "plane", "crs": None, "region": 3}},
+        {"space": {"kind": "plane", "crs": 3, "region": [2.2, 48.8, 2.5, 48.9]}},
+        {"space": {"kind": "torus"}},
+    ],
+)
+def test_a_file_whose_space_is_none_is_refused(saved, name, said):
+    forged(saved, **{name: said})
+    with pytest.raises(InvalidInput):
+        wh.load(saved)
+
+
+@pytest.mark.parametrize("details", [None, 3, [1], "text"])
+def test_details_that_are_no_object_are_refused(saved, details):
+    forged(saved, details=details)
+    with pytest.raises(InvalidInput, match="details"):
+        wh.load(saved)
+
+
 def test_printable_keeps_words_and_escapes_what_steers():
     assert printable("ε · d∞ ≤ 2 km") == "ε · d∞ ≤ 2 km"
     assert printable("a\x1b[1mb\n\u202e") == "a\\x1b[1mb\\n\\u202e"

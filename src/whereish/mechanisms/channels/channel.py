@@ -23,12 +23,14 @@ from whereish.mechanisms.base import Remap
 from whereish.mechanisms.channels.inputs import PlacesLike, SitesMetric, as_sites
 from whereish.mechanisms.saved import (
     Artefact,
+    described,
     load_artefact,
     save_artefact,
     saved_as,
     space_from_json,
     space_to_json,
 )
+from whereish.notebook import heat_map
 from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric
@@ -112,6 +114,10 @@ class Channel:
         size = f"{len(self.secrets)} secrets, {len(self.reports)} reports"
         where, keeps = map(shortened, (self.space.description, self.guarantee.metric.description))
         return f"{type(self).__name__}({size} in {where}; keeps {keeps})"
+
+    def _repr_html_(self) -> str:
+        caption = f"{self!r}: a row for each secret, the more probable a report, the darker"
+        return heat_map(self.matrix, caption) + self.guarantee._repr_html_()
 
     # -- building -----------------------------------------------------------------
 
@@ -318,12 +324,14 @@ def verified_channel(saved: Artefact) -> tuple[Channel, LargestRatio]:
     metric = said.get("metric") if isinstance(said, dict) else None
     if "distances" in arrays:
         metric = {"kind": "finite", "distances": arrays["distances"]}
+    if not isinstance(details := certificate["details"], dict):
+        raise InvalidInput("the file's 'details' must be an object of names and values")
     channel = Channel(
-        _sites(arrays["secrets"], certificate["secrets"]["space"]),
-        _sites(arrays["reports"], certificate["reports"]["space"]),
+        _sites(saved, "secrets"),
+        _sites(saved, "reports"),
         arrays["weights"],
         _promise(Metric.from_json(metric or {}), "not verified yet"),
-        certificate["details"],
+        details,
     )
     found = channel.verify()
     source = f"verified from a saved channel; {_verdict(found)}"
@@ -331,8 +339,9 @@ def verified_channel(saved: Artefact) -> tuple[Channel, LargestRatio]:
     return replace(channel, guarantee=promise), found
 
 
-def _sites(coordinates: FloatArray, space: Mapping[str, Any]) -> Sites:
-    return Sites(Points(coordinates, space_from_json(space)))
+def _sites(saved: Artefact, name: str) -> Sites:
+    space = described(saved, name, "a space", lambda said: space_from_json(said["space"]))
+    return Sites(Points(saved.arrays[name], space))
 
 
 def _promise(metric: Metric, source: str) -> Guarantee:

@@ -334,6 +334,9 @@ class EikonalMechanism(Composable):
 
         return remap
 
+    def _repr_html_(self) -> str:
+        return self.map._repr_html_() + self.guarantee._repr_html_()
+
     def save(self, path: str | Path) -> None:
         """Write map, weights, sums and certificate to one file (npz, no pickle)."""
         save_artefact(path, EIKONAL, *law_entries(self, self.built, self.places))

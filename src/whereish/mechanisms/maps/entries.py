@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
-from whereish.errors import InvalidInput, NotPrivate, WhereishError
+from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.maps.options import checked_neighbours
-from whereish.mechanisms.saved import Artefact
+from whereish.mechanisms.saved import Artefact, described
 from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import stencil_factor
@@ -127,12 +127,9 @@ def saved_map(saved: Artefact) -> tuple[PrivacyMap, int, float]:
             "the levels in the file must be an array (rows, columns) of float64 with at most"
             f" {LARGEST_MAP:,} cells; got {levels.dtype} of shape {levels.shape}"
         )
-    try:
-        privacy_map = PrivacyMap.from_json(certificate["map"], levels)
-    except WhereishError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        raise InvalidInput("the file's 'map' is not the description of a privacy map") from None
+    privacy_map = described(
+        saved, "map", "a privacy map", lambda said: PrivacyMap.from_json(said, levels)
+    )
     now = privacy_map.to_json()
     # Earlier versions named no operation, and estimated the scale, on which nothing here stands:
     # the law is certified anew.

@@ -182,6 +182,9 @@ class EikonalQuery:
         right = self.matrix[np.arange(self.answer_of.size), self.answer_of]
         return float(right @ self.map.normalised_prior(prior))
 
+    def _repr_html_(self) -> str:
+        return self.map._repr_html_() + self.guarantee._repr_html_()
+
     def save(self, path: str | Path) -> None:
         """Write map, answers, weights and certificate to one file (npz, no pickle)."""
         entries = query_entries(self, self.answers, self.answer_of, self.law)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
+from whereish.notebook import heat_map
 from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
@@ -266,6 +267,10 @@ class PrivacyMap:
         rows, cols = self.shape
         low, high = self.values.min(), self.values.max()
         return f"PrivacyMap({rows} x {cols}, eps {low:.4g} to {high:.4g} per metre)"
+
+    def _repr_html_(self) -> str:
+        caption = f"{self!r}: north is up, the larger ln eps (the looser), the darker"
+        return heat_map(np.log(self.values[::-1]), caption)
 
 
 def _box_text(box: Box | None) -> str:
