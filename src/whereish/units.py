@@ -203,7 +203,7 @@ class Epsilon:
 
     @classmethod
     def at(cls, level: float, radius: Length | str) -> Epsilon:
-        """The level that reaches `level` at distance `radius`: epsilon = level / radius."""
+        """The epsilon of `level` nats within `radius`: epsilon = level / radius."""
         return cls(_real(level, "level") / Length.positive(radius, name="radius").m)
 
     @classmethod

@@ -55,16 +55,16 @@ _MOST_LEARNING = 2**24
 
 @dataclass(frozen=True)
 class StatisticalAudit:
-    """With this `confidence` the sampler's level between the two secrets is at least `level_lower`.
+    """With this `confidence` an event tells the two secrets apart by at least `level_lower` nats.
 
-    `epsilon_lower` is the level per unit of distance; a promise of eps * d is refuted
+    `epsilon_lower` is that per unit of distance; a promise of eps * d is refuted
     when it exceeds eps.  For a metric that carries eps already it is a factor, and the
     promise is refuted above 1.
 
     Parameters
     ----------
     claim
-        The level per unit of distance that was tested; None if none was given.
+        The epsilon (nats per unit of distance) that was tested; None if none was given.
     hits
         How many reports of the first and of the other secret fell into the event.
     smallest_excess
@@ -85,7 +85,7 @@ class StatisticalAudit:
 
     @property
     def epsilon_lower(self) -> float:
-        """Lower bound on the level per unit of distance."""
+        """Lower bound on epsilon, in nats per unit of distance."""
         return self.level_lower / self.distance
 
     @property
@@ -123,7 +123,7 @@ def statistical(
     confidence: float = 0.9999,
     rng: Randomness | None = None,
 ) -> StatisticalAudit:
-    """Bound the privacy level of a black box from below.
+    """Bound the epsilon of a black box from below.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def statistical(
     x, y
         The two secrets to tell apart.  Without them the audit searches.
     metric, distance
-        What the level is divided by: a metric, or the distance of x and y itself.  A
-        mechanism's own metric is the default.
+        What the log-likelihood ratio is divided by: a metric, or the distance of x and y
+        itself.  A mechanism's own metric is the default.
     epsilon
         The claim, per unit of the metric: 1 unless given, for a metric that carries it.
     at

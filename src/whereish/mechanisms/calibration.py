@@ -1,6 +1,6 @@
 """Start from what people know: an error that they accept, a radius to hide in.
 
-Radii are told in true metres: a mechanism's law lives on a sphere or a plane, whose metres
+Radii are given in true metres: a mechanism's law lives on a sphere or a plane, whose metres
 may be shorter than true ones, and its reports are rounded to a lattice.
 """
 
@@ -63,7 +63,7 @@ class TrueRadii(ABC):
 
 
 class Calibrated(TrueRadii):
-    """Constructors from a level within a radius, a mean error or a quantile.
+    """Constructors from nats within a radius, a mean error or a quantile.
 
     Errors fall as epsilon grows, so the epsilon that gives a wanted error is found
     by bisection.  `options` go to the mechanism's own constructor.
@@ -79,7 +79,7 @@ class Calibrated(TrueRadii):
 
     @classmethod
     def with_level(cls, level: float, radius: Length | str, **options: Any) -> Self:
-        """Places within `radius` become at most e^`level` times as likely as each other."""
+        """Places within `radius` are at most e^`level` times as likely as each other (nats)."""
         return cls(Epsilon.at(level, radius), **options)
 
     @classmethod

@@ -42,7 +42,7 @@ _NODES_PER_E_FOLD = 50  # a chord of the square root is then within 1.3e-5 of it
 
 @dataclass(frozen=True)
 class Distinguishability:
-    """A nondecreasing, piecewise linear function l of the distance in metres.
+    """A nondecreasing, piecewise linear function l, in nats, of the distance in metres.
 
     Use a named constructor, :meth:`table` or :meth:`of`.
 
@@ -372,7 +372,7 @@ class DistanceLevel(Metric):
 
 def _level(value: float) -> float:
     if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-        raise InvalidInput(f"a level of l must be a finite number > 0; got {value!r}")
+        raise InvalidInput(f"a value of l must be a finite number > 0, in nats; got {value!r}")
     return float(value)
 
 

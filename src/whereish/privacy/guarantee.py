@@ -3,7 +3,7 @@
 A :class:`Guarantee` speaks of a mechanism: it holds for all sets of reports, before anything
 is drawn.  A :class:`SpentBudget` speaks of one release after the fact (*ex post*): it bounds
 the likelihood ratio of these very reports r.  The amount depends on r, so it bounds no
-probability of a set: another run may have spent, and told, more.
+probability of a set: another run may have spent, and revealed, more.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Guarantee:
         return self.metric <= metric
 
     def level(self, radius: Length | str, base: Metric) -> float:
-        """Largest log-likelihood ratio of secrets within `radius` of each other by `base`."""
+        """Largest log-likelihood ratio (nats) of secrets within `radius` of each other."""
         return self.metric.ratio_to(base) * Length.of(radius, name="radius").m
 
     def epsilon(self, base: Metric) -> Epsilon:
@@ -159,7 +159,7 @@ _NO_SUM = (
 
 @dataclass(frozen=True)
 class SpentBudget:
-    """What one release told at most: for its reports r, ln P(r | x) - ln P(r | x') <= metric.
+    """What one release revealed: for its reports r, ln P(r | x) - ln P(r | x') <= metric.
 
     Amounts spent on the same secret add up; with a :class:`Guarantee` they do not, and no
     guarantee follows from them.
@@ -176,7 +176,7 @@ class SpentBudget:
     numerics: str = "exact"
 
     def __add__(self, other: SpentBudget) -> SpentBudget:
-        """Both releases about one secret told at most the sum, ex post."""
+        """Both releases about one secret revealed at most the sum, ex post."""
         if not isinstance(other, SpentBudget):
             raise InvalidInput(_NO_SUM)
         return SpentBudget(
@@ -199,7 +199,7 @@ class SpentBudget:
         )
 
     def level(self, radius: Length | str, base: Metric) -> float:
-        """Largest log-likelihood ratio of these very reports, for secrets within `radius`."""
+        """Largest log-likelihood ratio (nats) of these very reports, within `radius`."""
         return self.metric.ratio_to(base) * Length.of(radius, name="radius").m
 
     def to_json(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def answer(
         `TupleMax(Euclidean(), n)`, `TupleSum(Euclidean(), n)` or
         `TupleSum(DifferentPlaces(region), n)`.
     epsilon
-        Level per unit of the metric: a number; per length for distances of places.
+        Nats per unit of the metric: a number; per length for distances of places.
     resolution
         For a centroid: step of the public lattice of reports.
 

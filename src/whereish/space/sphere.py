@@ -8,7 +8,7 @@ geodetic latitude read as the spherical one, R² (dφ² + cos²φ dλ²) <= ds²
 
 for all pairs of places.  What is private for the first is private for the
 second, at the price of at most 1% more noise.  The other way round, true distances
-are at most :func:`true_metres` times those of the sphere, which radii are told with.
+are at most :func:`true_metres` times those of the sphere, which radii are given with.
 """
 
 from __future__ import annotations

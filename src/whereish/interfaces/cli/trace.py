@@ -1,4 +1,4 @@
-"""``whereish trace``: report a person's places as they come, at a cost that is told."""
+"""``whereish trace``: report a person's places as they come, at a cost that is printed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _manager(
 
 
 def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]:
-    """([time as told], in seconds, [lon, lat]); what is wrong is told without the line."""
+    """([time as given], in seconds, [lon, lat]); an error does not quote the line."""
     fields = [part.strip() for part in line.split(",")]
     if len(fields) not in (2, 3):
         raise InvalidInput(f"line {number} must be TIME,LAT,LON or LAT,LON")
@@ -126,7 +126,7 @@ def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]
 
 
 def _moment(text: str) -> tuple[str, float]:
-    """A time of seconds or ISO 8601, as it is told and in seconds.
+    """A time of seconds or ISO 8601, as it was given and in seconds.
 
     It is written anew and never echoed: the text may carry a zone, and digits of anything.
     What could be a degree is refused.

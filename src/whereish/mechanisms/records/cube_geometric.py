@@ -120,7 +120,7 @@ class CubeGeometric(Composable):
     records
         The universe of the entries, without null, and how many there are.
     epsilon
-        Privacy level per unit of value: a double or a fraction, taken exactly.
+        Nats per unit of value: a double or a fraction, taken exactly.
 
     Raises
     ------

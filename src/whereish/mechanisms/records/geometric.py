@@ -196,7 +196,7 @@ class TruncatedGeometric(_Geometric):
     values
         The universe of secrets and reports, without null.
     epsilon
-        Privacy level per unit of value: a double or a fraction, taken exactly.
+        Nats per unit of value: a double or a fraction, taken exactly.
 
     Raises
     ------

@@ -108,7 +108,7 @@ def relative_gap(upper: float, lower: float) -> float:
 
 @dataclass
 class Terms:
-    """On what terms a solve ends, and who is told of its progress."""
+    """When a solve ends, and what is called with its progress."""
 
     gap: float
     limit_s: float | None = None

@@ -1,4 +1,4 @@
-"""The optimal channel of a finite metric: one door to the solvers.
+"""The optimal channel of a finite metric: one entry point to the solvers.
 
 Bordenabe, Chatzikokolakis and Palamidessi (CCS 2014, section 4): given prior
 pi, loss l and metric d, find K that minimises sum_xz pi_x K_xz l(x, z) subject to
