@@ -223,3 +223,11 @@ def test_laplace_within_needs_a_finite_slope():
     for promise in (Distinguishability.capped("1/km", 1.0), Distinguishability.unlimited()):
         with pytest.raises(InvalidInput, match="planar Laplace"):
             laplace_within(promise)
+
+
+def test_a_radial_that_jumps_is_advised_what_circular_noise_takes():
+    with pytest.raises(
+        InvalidInput, match=r"a table \(radii, values\) or as a LogLinear"
+    ) as caught:
+        CircularNoise(lambda r: 1.0 + (r < 33.3), reach="100 m")
+    assert "tolerance" not in str(caught.value), "it has no such parameter"

@@ -62,6 +62,8 @@ class CircularNoise(RoundedMechanism, TrueRadii):
         interpolated.  The interpolant is the law.
     keeps
         What is promised.  By default eps * d with the steepest slope of ln R.
+    reach
+        How far a callable is sampled; needed for one, ignored otherwise.
     resolution, plane
         As for :class:`~whereish.mechanisms.noise.planar_laplace.PlanarLaplace`; a plane's scale
         factor k is charged: R must keep l(d / k) on it.

@@ -229,8 +229,9 @@ def from_callable(
         nodes[middle] = log_at(middle)
         if len(nodes) > _MOST_NODES or b - a < 1e-9 * reach:
             raise InvalidInput(
-                f"the radial is not within {tolerance:g} in ln R of {_MOST_NODES} nodes: does it"
-                " jump? give it as pieces then, or take a larger tolerance"
+                f"the radial must be within {tolerance:g} in ln R of at most {_MOST_NODES} linear"
+                " pieces; it is not (does it jump?): give it as a table (radii, values) or as a"
+                " LogLinear"
             )
         if abs(nodes[middle] - (nodes[a] + nodes[b]) / 2) > tolerance:
             open_pieces += [(a, middle), (middle, b)]
