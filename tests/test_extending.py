@@ -151,3 +151,42 @@ def test_an_engine_is_a_module_and_a_line(copy):
     assert done.returncode == 0, done.stderr
     done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/engines/test_engine.py")
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+SAVED_CHECKS = """
+import math
+import subprocess, sys
+import numpy as np
+from whereish.errors import InvalidInput
+from whereish.mechanisms.saved import save_artefact
+
+assert response == RandomisedResponse.load("response.npz") == RandomisedResponse(3 << 14)
+assert set(bits.tolist()) <= {0, 1} and len(bits) == 4
+kept = response.guarantee.metric.distances[0, 1]
+assert math.log(3) <= kept < 1.000001 * math.log(3)
+zeros = np.zeros(100_000, int)
+share = response.report(zeros, rng=wh.SeededRandomness(1)).mean()
+assert abs(share - 0.25) < 0.007  # five standard deviations
+
+# A process that never imported the class reads its file.
+code = "import whereish; print(whereish.load('response.npz').weight)"
+done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+assert int(done.stdout) == 3 << 14
+
+for weight in (1 << 16, 0.75, [3 << 14]):
+    save_artefact("forged.npz", "randomised response", {"weight": np.array(weight)}, {})
+    for reader in (wh.load, RandomisedResponse.load):
+        try:
+            reader("forged.npz")
+        except InvalidInput as error:
+            assert "weight must be" in str(error)
+        else:
+            raise AssertionError("a forged file was read")
+"""
+
+
+def test_a_saved_kind_is_a_class_and_a_line(copy):
+    touched = extend(copy, "A saved kind")
+    assert len(touched) == 2
+    done = run(copy, "-W", "error", "-c", use("A saved kind") + SAVED_CHECKS)
+    assert done.returncode == 0, done.stderr
