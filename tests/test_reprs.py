@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import whereish as wh
+from whereish.publish.exposure import Release
 from whereish.publish.ledger.ledger import Budget, Charge, Entry, Statement
 from whereish.solvers.radial.log_linear import LogLinear
 
@@ -119,12 +122,16 @@ CASES = {
     "ProfileRelease": lambda: wh.NaiveProfiles(CITY, 1.0).publish(profiles(CITY)),
     "Profiles": lambda: profiles(CITY),
     "Raster": lambda: wh.Raster(90, 90, (1e3, 1e3), (1 / 3, 2 / 3), plane()),
+    "Release": lambda: Release(Path("x" * 200), 10**9, composed(9), False, scope="y" * 500),
     "Records": lambda: wh.Records(wh.Values("1/3", 2**40, null=True), 100),
     "SecureRandomness": wh.SecureRandomness,
     "SeededRandomness": lambda: wh.SeededRandomness(7),
     "Sites": lambda: wh.Sites(wh.Points(SITES, wh.Plane())),
     "SpentBudget": lambda: trace().guarantee,
     "Sphere": wh.Sphere,
+    "Sum of many": lambda: sum(
+        (size * wh.Finite(matrix(size)) for size in range(2, 20)), 1.0 * wh.Euclidean()
+    ),
     "TraceRelease": trace,
     "TraceSession": session,
     "Transcript": lambda: session().transcript,

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, shortened
 from whereish.units import Epsilon
 
 __all__ = ["Metric", "Scaled", "Sum", "rounded_up", "scaled_up"]
@@ -206,6 +206,9 @@ class Sum(Metric):
     def description(self) -> str:
         """Parts with a plus between."""
         return " + ".join(part.description for part in self.parts)
+
+    def __repr__(self) -> str:
+        return f"Sum({len(self.parts)} metrics: {shortened(self.description)})"
 
     @property
     def absolute_error(self) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whereish.errors import shortened
 from whereish.privacy.guarantee import Guarantee
 
 __all__ = ["Exposure", "Release"]
@@ -74,6 +75,10 @@ class Release:
     resumed: bool = False
     scope: str = ""
     exposure: Exposure | None = None
+
+    def __repr__(self) -> str:
+        where = shortened(self.path.name, 60)
+        return f"Release({where!r}, {self.rows} rows, {self.guarantee!r})"
 
     def to_json(self) -> dict[str, Any]:
         """The release in plain words."""
