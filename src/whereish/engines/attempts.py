@@ -37,6 +37,7 @@ from whereish.publish.ledger.ledger import Ledger
 from whereish.publish.release.counts import Counts, add_counts
 from whereish.publish.release.messages import reason
 from whereish.publish.release.staging import staging
+from whereish.publish.rows.bad_rows import numbered_from
 from whereish.publish.rows.sanitizer import BatchSanitizer
 from whereish.publish.rows.subjects import Tally
 from whereish.randomness import secure
@@ -107,10 +108,12 @@ def write_attempt(
     def reports() -> Iterator[pa.RecordBatch]:
         nonlocal rows
         for batch in itertools.chain([first], filled):
-            if tally is not None:
-                tally.add(batch)
+            with numbered_from(rows, f"of partition {partition}"):
+                if tally is not None:
+                    tally.add(batch)
+                drawn = kernel(batch, schema, rng)
             rows += batch.num_rows
-            yield kernel(batch, schema, rng)
+            yield drawn
 
     name = f"part-{partition:05d}-{uuid.uuid4().hex}.parquet"
     statement = kernel.statement(reproducible=rng.reproducible)

@@ -24,6 +24,7 @@ from whereish.publish.formats.tables import Wanted, Writing, open_table, write_t
 from whereish.publish.ledger.ledger import PENDING, Ledger
 from whereish.publish.release.content import content_digest
 from whereish.publish.release.staging import Counts, Manifest, Staging, staging
+from whereish.publish.rows.bad_rows import numbered_from
 from whereish.publish.rows.locations import XY, GeometryColumn, Location, LonLat
 from whereish.publish.rows.plan import Plan, build_sanitizer, locations_of
 from whereish.publish.rows.sanitizer import BatchSanitizer
@@ -186,9 +187,11 @@ class _Stream:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            if self.tally is not None:
-                self.tally.add(batch)
-            yield self.kernel(batch, self.schema, self.rng)
+            with numbered_from(self.rows):
+                if self.tally is not None:
+                    self.tally.add(batch)
+                reports = self.kernel(batch, self.schema, self.rng)
+            yield reports
             self.rows += batch.num_rows
             if self.progress is not None:
                 self.progress(self.rows, self.total)

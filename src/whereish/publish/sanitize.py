@@ -21,6 +21,7 @@ from whereish.publish.formats.frames import opened_frame
 from whereish.publish.formats.tables import BATCH_ROWS, naming
 from whereish.publish.job import FileJob, RowProgress
 from whereish.publish.ledger.ledger import Ledger, charges_of
+from whereish.publish.rows.bad_rows import numbered_from
 from whereish.publish.rows.locations import Location
 from whereish.publish.rows.plan import Plan, build_sanitizer, plan_among
 from whereish.publish.rows.public_places import PlaceMap
@@ -231,11 +232,14 @@ def _frame(
     statement = kernel.statement(reproducible=rng.reproducible)
     schema = kernel.schema(table.schema, {METADATA_KEY: json.dumps(statement).encode()})
     tally = None if subject is None else Tally(kernel, subject)
-    batches = []
+    batches: list[Any] = []
+    rows = 0
     for batch in table.to_batches(BATCH_ROWS):
-        if tally is not None:
-            tally.add(batch)
-        batches.append(kernel(batch, schema, rng))
+        with numbered_from(rows):
+            if tally is not None:
+                tally.add(batch)
+            batches.append(kernel(batch, schema, rng))
+        rows += len(batch)
     released = back(pa.Table.from_batches(batches, schema=schema), statement)
     if tally is not None and ledger is not None:
         try:

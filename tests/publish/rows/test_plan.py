@@ -5,13 +5,18 @@ from __future__ import annotations
 import inspect
 import pydoc
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import whereish as wh
 from whereish import engines
+from whereish.errors import InvalidInput
+from whereish.mechanisms.noise.circular import CircularNoise
+from whereish.privacy.distinguishability import Distinguishability
 from whereish.publish.rows import plan as plan_module
 from whereish.publish.rows.plan import Plan, build_sanitizer
+from whereish.solvers.radial.log_linear import LogLinear
 
 EPS = "ln(4)/200 m"
 PLAN = {"lon": "lon", "lat": "lat", "epsilon": EPS}
@@ -59,6 +64,19 @@ def test_a_mistyped_keyword_gets_the_one_that_was_meant():
         build_sanitizer({**PLAN, "zzz": "x"})
     with pytest.raises(TypeError, match=r"sanitize\(\) got an unexpected keyword argument 'lonn'"):
         wh.sanitize(people(), **PLAN, lonn="x")
+
+
+def test_what_is_not_epsilon_times_metres_cannot_be_charged(tmp_path):
+    stairs = Distinguishability.stairs("100 m", 0.5)
+    heights = -0.499 * np.array([0.0, 1, 2, 3, 3])
+    radial = LogLinear([0.0, 100, 200, 300, 400, np.inf], heights, heights, slope=0.00499)
+    noise = CircularNoise(radial, keeps=stairs, plane=wh.Plane.around(wh.Box(2, 48, 3, 49)))
+    ledger = wh.open_ledger(tmp_path / "l.db", cap="1/m")
+    frame = people().assign(who="p")
+    sentence = "cannot be charged: the guarantee is not epsilon x metres, but l"
+    with pytest.raises(InvalidInput, match=sentence):
+        wh.sanitize(frame, lon="lon", lat="lat", mechanism=noise, ledger=ledger, subject="who")
+    assert ledger.statement("p").entries == ()
 
 
 def test_a_folder_of_five_files_builds_its_mechanism_once(tmp_path, monkeypatch):

@@ -38,6 +38,7 @@ from whereish.engines.hadoop.release import (
 from whereish.engines.spark_session import hide_spark_errors, refuse_patterns
 from whereish.errors import InvalidInput, NotFinished, NotWritten
 from whereish.publish.release.counts import Counts
+from whereish.publish.rows.bad_rows import numbered_from
 from whereish.publish.rows.locations import LonLat
 from whereish.publish.rows.sanitizer import BatchSanitizer
 from whereish.publish.rows.subjects import Tally
@@ -111,14 +112,17 @@ def _attempt(kernel: BatchSanitizer, subject: str | None = None) -> Any:
     def reports(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rng = secure()
         tally = None if subject is None else Tally(kernel, subject)
+        rows = 0
         for batch in batches:
             try:
-                drawn = kernel(batch, kernel.schema(batch.schema), rng)
-                if tally is not None:
-                    charged = dict(zip((_WHO, _LEVEL), tally.charged(batch), strict=True))
-                    columns = dict(zip(drawn.schema.names, drawn.columns, strict=True))
-                    drawn = pa.RecordBatch.from_pydict({**columns, **charged})
+                with numbered_from(rows, "of a partition"):
+                    drawn = kernel(batch, kernel.schema(batch.schema), rng)
+                    if tally is not None:
+                        charged = dict(zip((_WHO, _LEVEL), tally.charged(batch), strict=True))
+                        columns = dict(zip(drawn.schema.names, drawn.columns, strict=True))
+                        drawn = pa.RecordBatch.from_pydict({**columns, **charged})
                 yield drawn
+                rows += len(drawn)
             except pa.ArrowException:
                 # Arrow's message may quote a value.
                 raise InvalidInput("a column holds values of an unexpected type") from None

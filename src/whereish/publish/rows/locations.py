@@ -12,6 +12,7 @@ import pyarrow as pa
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.publish.formats.wkb import points_from_wkb, wkb_from_points
+from whereish.publish.rows.bad_rows import BadRows
 
 __all__ = ["XY", "GeometryColumn", "Location", "LonLat", "as_locations"]
 
@@ -130,7 +131,8 @@ def _numbers(column: Any, name: str) -> FloatArray:
 
 def _refuse_missing(column: Any, name: str) -> None:
     if column.null_count:
-        raise InvalidInput(
-            f"column {name!r} must have a place in every row; {column.null_count} are missing:"
-            " drop those rows first"
+        raise BadRows(
+            f"column {name!r} must have a place in every row; {column.null_count} are missing",
+            column.is_null(),
+            ": drop those rows first",
         )

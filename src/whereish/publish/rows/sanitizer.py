@@ -26,6 +26,7 @@ from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.norms import Euclidean, Geodesic, Manhattan
 from whereish.publish.exposure import Exposure
 from whereish.publish.formats.compact import compacted, plain_field, plain_type
+from whereish.publish.rows.bad_rows import BadRows
 from whereish.publish.rows.locations import XY, GeometryColumn, Location, LonLat
 from whereish.publish.rows.public_places import PlaceMap
 from whereish.publish.rows.times import TimeStep
@@ -241,11 +242,12 @@ class BatchSanitizer:
         levels: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         assert self.asked is not None
         most = self.asked.per_m
-        wrong = int((~((levels > 0) & (levels <= most))).sum())
-        if wrong:
-            raise InvalidInput(
+        wrong = ~((levels > 0) & (levels <= most))
+        if wrong.any():
+            raise BadRows(
                 f"column {self.level_column!r} must hold levels per metre, greater than 0 and at"
-                f" most epsilon = {most:g}; {wrong} rows do not"
+                f" most epsilon = {most:g}; {int(wrong.sum())} do not",
+                wrong,
             )
         return levels
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whereish.errors import InvalidInput
+from whereish.publish.rows.bad_rows import BadRows
 from whereish.publish.rows.sanitizer import BatchSanitizer
 
 __all__ = ["Tally"]
@@ -57,10 +58,12 @@ class Tally:
                 " text, so that one person has one spelling"
             )
         names = column.cast(kind).cast(pa.string())
-        missing = names.null_count + (pc.sum(pc.equal(names, "")).as_py() or 0)
-        if missing:
-            raise InvalidInput(
-                f"column {self.subject!r} must name a subject in every row; {missing} are missing:"
-                " a row that nobody is charged for cannot be released"
+        missing = pc.equal(names, "").fill_null(True)
+        count = pc.sum(missing).as_py() or 0
+        if count:
+            raise BadRows(
+                f"column {self.subject!r} must name a subject in every row; {count} are missing",
+                missing,
+                ": a row that nobody is charged for cannot be released",
             )
         return names
