@@ -67,13 +67,13 @@ def test_a_mistyped_keyword_gets_the_one_that_was_meant():
 
 
 def test_what_is_not_epsilon_times_metres_cannot_be_charged(tmp_path):
-    stairs = Distinguishability.stairs("100 m", 0.5)
+    stairs = Distinguishability.stairs("100 m", 1.0)  # of which the noise keeps half
     heights = -0.499 * np.array([0.0, 1, 2, 3, 3])
     radial = LogLinear([0.0, 100, 200, 300, 400, np.inf], heights, heights, slope=0.00499)
-    noise = CircularNoise(radial, keeps=stairs, plane=wh.Plane.around(wh.Box(2, 48, 3, 49)))
+    noise = CircularNoise(radial, keeps=stairs, plane=wh.Plane.around(2.3, 48.8, "30 km"))
     ledger = wh.open_ledger(tmp_path / "l.db", cap="1/m")
     frame = people().assign(who="p")
-    sentence = "cannot be charged: the guarantee is not epsilon x metres, but l"
+    sentence = "cannot be charged: the guarantee is not epsilon x metres, but"
     with pytest.raises(InvalidInput, match=sentence):
         wh.sanitize(frame, lon="lon", lat="lat", mechanism=noise, ledger=ledger, subject="who")
     assert ledger.statement("p").entries == ()
