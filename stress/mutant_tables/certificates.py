@@ -210,6 +210,36 @@ MUTANTS = (
         "padded draws of a forged file stop before the distances are right",
     ),
     Mutant(
+        "map file whose certificate is believed",
+        "src/whereish/mechanisms/maps/file.py",
+        "built = recertified(privacy_map, BuiltLaw(law, used, frame, promised), places, divided)",
+        "built = BuiltLaw(law, used, frame, promised)",
+        (
+            "tests/mechanisms/maps/test_forged_files.py"
+            "::test_sums_that_are_not_those_of_the_weights_are_refused[cells]",
+        ),
+        "a forged file claims a law that its numbers do not keep",
+    ),
+    Mutant(
+        "query file whose certificate is believed",
+        "src/whereish/mechanisms/maps/query_file.py",
+        "return privacy_map, answers, answer_of, recertified(law), neighbours, divided",
+        "return privacy_map, answers, answer_of, law, neighbours, divided",
+        (
+            "tests/mechanisms/maps/test_forged_files.py"
+            "::test_sums_that_are_not_those_of_the_weights_are_refused[query]",
+        ),
+        "a forged file claims a law over answers that its numbers do not keep",
+    ),
+    Mutant(
+        "channel file whose promise is believed",
+        "src/whereish/mechanisms/channels/channel.py",
+        "found = channel.verify()\n    source",
+        "found = LargestRatio(1.0, 1.0, None)\n    source",
+        ("tests/mechanisms/test_load.py::test_load_names_what_is_wrong_with_a_file",),
+        "a forged channel states a metric that its weights do not keep",
+    ),
+    Mutant(
         "certificate of an edge without the sums",
         _SOLVERS + "eikonal/certify.py",
         "(used + ratios) * (1.0 + _GUARD) / promised",
