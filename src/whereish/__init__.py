@@ -95,7 +95,7 @@ _HOMES = {
     "bayesian_grid_remap": "mechanisms.noise.grid_remap",
     "bayesian_remap": "mechanisms.channels.remap",
     "cloaking_channel": "mechanisms.channels.cloaking",
-    "corrected_epsilon": "mechanisms.noise.planar_laplace",
+    "corrected_epsilon": "mechanisms.noise.float_noise",
     "dask": "engines",
     "exponential_channel": "mechanisms.channels.exponential",
     "identity_channel": "mechanisms.channels.cloaking",

@@ -7,7 +7,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FloatArray", "IntArray"]
+__all__ = ["ByteArray", "FloatArray", "IntArray", "WordArray"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+WordArray: TypeAlias = NDArray[np.uint64]
+"""Random words of 64 bits."""
+ByteArray: TypeAlias = NDArray[np.uint8]

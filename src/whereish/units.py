@@ -91,6 +91,13 @@ def per_unit(unit: str) -> float:
     return METRES_PER[unit]
 
 
+def _with_unit(value: object, must: str, write: str) -> str:
+    """The text, where a unit may be; a bare number is refused, as its unit would be a guess."""
+    if isinstance(value, str):
+        return value
+    raise UnitError(f"{must}; got the bare number {value!r}: write {write.format(value)}")
+
+
 def _real(value: Any, name: str) -> float:
     """`value` as a plain float; text is refused, since float() would read "1_1" as 11."""
     try:
@@ -140,12 +147,13 @@ class Length:
         """
         if isinstance(value, Length):
             return value
-        if not isinstance(value, str):
-            raise UnitError(
-                f"{name} must be a length with its unit, such as '200 m'; got the bare number"
-                f" {value!r}: write '{value} m' or Length.metres({value})"
+        match = _LENGTH.fullmatch(
+            _with_unit(
+                value,
+                f"{name} must be a length with its unit, such as '200 m'",
+                "'{0} m' or Length.metres({0})",
             )
-        match = _LENGTH.fullmatch(value)
+        )
         if match is None:
             raise UnitError(
                 f"{name} must be a number and one of {', '.join(METRES_PER)}, such as '200 m';"
@@ -211,12 +219,9 @@ class Epsilon:
         """Read "ln(4)/200 m", "1.07/km" or "0.01/m"; an `Epsilon` passes through."""
         if isinstance(value, Epsilon):
             return value
-        if not isinstance(value, str):
-            raise UnitError(
-                f"epsilon must have a unit, such as '0.01/m' or 'ln(4)/200 m'; got the bare"
-                f" number {value!r}: write '{value}/m', '{value}/km' or Epsilon.per_metre({value})"
-            )
-        numerator, slash, denominator = value.partition("/")
+        must = "epsilon must have a unit, such as '0.01/m' or 'ln(4)/200 m'"
+        text = _with_unit(value, must, "'{0}/m', '{0}/km' or Epsilon.per_metre({0})")
+        numerator, slash, denominator = text.partition("/")
         level, per = _LEVEL.fullmatch(numerator), _PER.fullmatch(denominator)
         if not slash or level is None or per is None:
             raise UnitError(

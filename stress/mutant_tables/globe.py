@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "secret's place in its cell rounded",
-        _SRC + "sampling/lazy_uniform.py",
+        _SRC + "sampling/words.py",
         "return n, (coordinate - product) - low",
         "return n, (coordinate - product) - 0 * low",
         (_LAW + "::test_what_is_left_of_a_coordinate_is_exact",),

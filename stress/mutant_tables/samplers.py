@@ -197,7 +197,7 @@ MUTANTS = (
     ),
     Mutant(
         "cells decided next to their upper border",
-        "src/whereish/sampling/lazy_uniform.py",
+        "src/whereish/sampling/words.py",
         "return not (offset > error and offset < 1 - error)",
         "return not (offset > error and offset < 1)",
         (_TESTS + "noise/test_exact_law.py::test_a_report_on_a_border_is_never_decided_wrongly",),
@@ -205,7 +205,7 @@ MUTANTS = (
     ),
     Mutant(
         "error of a logarithm sixteen times too small",
-        "src/whereish/sampling/lazy_uniform.py",
+        "src/whereish/sampling/words.py",
         "return 2.0**-52 / midpoint if",
         "return 2.0**-56 / midpoint if",
         (

@@ -52,7 +52,11 @@ class BayesAttack:
 
 @dataclass(frozen=True)
 class Identification:
-    """How often the adversary names the secret, before and after the report."""
+    """How often the adversary names the secret, before and after the report.
+
+    >>> Identification(before=0.25, after=0.5).ratio
+    2.0
+    """
 
     before: float
     after: float

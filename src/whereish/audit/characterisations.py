@@ -50,6 +50,11 @@ Places: TypeAlias = Sites | Points | ArrayLike | None
 _ROUNDING = 1e-9  # logarithms of doubles
 _SURE = 2.0**-60  # weight of the secret that the worst prior nearly excludes
 
+Law: TypeAlias = HasChannel | ArrayLike
+"""A mechanism with a channel, or the channel's matrix."""
+Allowed: TypeAlias = Metric | ArrayLike
+"""A metric on the secrets, or the matrix of their distances."""
+
 
 @dataclass(frozen=True, eq=False)
 class Attack:
@@ -90,12 +95,7 @@ class Attack:
 
 
 def hiding_attack(
-    channel: HasChannel | ArrayLike,
-    metric: Metric | ArrayLike,
-    prior: ArrayLike,
-    phi: ArrayLike,
-    *,
-    sites: Places = None,
+    channel: Law, metric: Allowed, prior: ArrayLike, phi: ArrayLike, *, sites: Places = None
 ) -> Attack:
     """Posteriors about x when K reported x, and when it reported phi(x)."""
     k, d = _channel(channel, metric, sites)
@@ -107,8 +107,8 @@ def hiding_attack(
 
 
 def informed_attack(
-    channel: HasChannel | ArrayLike,
-    metric: Metric | ArrayLike,
+    channel: Law,
+    metric: Allowed,
     prior: ArrayLike,
     neighbourhood: ArrayLike,
     *,
@@ -131,9 +131,7 @@ def informed_attack(
     return _compared(before, after, allowed, p, inside)
 
 
-def worst_hiding_attack(
-    channel: HasChannel | ArrayLike, metric: Metric | ArrayLike, *, sites: Places = None
-) -> Attack:
+def worst_hiding_attack(channel: Law, metric: Allowed, *, sites: Places = None) -> Attack:
     """The adversary under a hiding function who learns most: phi swaps the worst pair."""
     k, d = _channel(channel, metric, sites)
     x, other = _worst_pair(k, d)
@@ -142,9 +140,7 @@ def worst_hiding_attack(
     return hiding_attack(k, d, _almost_sure(len(k), other, x), swap)
 
 
-def worst_informed_attack(
-    channel: HasChannel | ArrayLike, metric: Metric | ArrayLike, *, sites: Places = None
-) -> Attack:
+def worst_informed_attack(channel: Law, metric: Allowed, *, sites: Places = None) -> Attack:
     """The informed adversary who learns most: N is the worst pair."""
     k, d = _channel(channel, metric, sites)
     x, other = _worst_pair(k, d)
@@ -152,8 +148,8 @@ def worst_informed_attack(
 
 
 def sampled_attacks(
-    channel: HasChannel | ArrayLike,
-    metric: Metric | ArrayLike,
+    channel: Law,
+    metric: Allowed,
     *,
     count: int,
     seed: int,
@@ -186,9 +182,7 @@ def _factor(attack: Attack) -> float:
     return attack.factor
 
 
-def _channel(
-    channel: HasChannel | ArrayLike, metric: Metric | ArrayLike, sites: Places
-) -> tuple[FloatArray, FloatArray]:
+def _channel(channel: Law, metric: Allowed, sites: Places) -> tuple[FloatArray, FloatArray]:
     weights: NDArray[Any] = (
         channel.matrix if isinstance(channel, HasChannel) else np.asarray(channel)
     )

@@ -152,15 +152,19 @@ class ValueMetric(Metric):
     def _of_steps(self, steps: IntArray) -> FloatArray:
         """The distance of values this many steps apart."""
 
-    @property
     @abstractmethod
-    def least(self) -> Fraction:
-        """The distance of neighbouring values."""
+    def exactly(self, steps: int) -> Fraction:
+        """The same for at least one step, as a fraction."""
 
     @property
-    @abstractmethod
+    def least(self) -> Fraction:
+        """The distance of neighbouring values."""
+        return self.exactly(1)
+
+    @property
     def greatest(self) -> Fraction:
         """The distance of 0 and qk."""
+        return self.exactly(self.values.top)
 
     def _ratio_to(self, other: Metric) -> float:
         # Both are concave in the number of steps, 1..k, and proportional or constant there:
@@ -185,15 +189,9 @@ class ValueDistance(ValueMetric):
     kind = "value"
     description = "|v - v'|"
 
-    @property
-    def least(self) -> Fraction:
-        """One step."""
-        return self.values.step
-
-    @property
-    def greatest(self) -> Fraction:
-        """All steps."""
-        return self.values.diameter
+    def exactly(self, steps: int) -> Fraction:
+        """So many times q."""
+        return steps * self.values.step
 
     def _of_steps(self, steps: IntArray) -> FloatArray:
         return self.values.at(steps)
@@ -206,15 +204,9 @@ class NormalisedValueDistance(ValueMetric):
     kind = "normalised-value"
     description = "|v - v'|/(qk)"
 
-    @property
-    def least(self) -> Fraction:
-        """One step of k."""
-        return Fraction(1, self.values.top)
-
-    @property
-    def greatest(self) -> Fraction:
-        """One."""
-        return Fraction(1)
+    def exactly(self, steps: int) -> Fraction:
+        """So many of k."""
+        return Fraction(steps, self.values.top)
 
     def _of_steps(self, steps: IntArray) -> FloatArray:
         return np.asarray(steps / self.values.top)
@@ -227,13 +219,7 @@ class Discrete(ValueMetric):
     kind = "discrete"
     description = "[v != v']"
 
-    @property
-    def least(self) -> Fraction:
-        """One."""
-        return Fraction(1)
-
-    @property
-    def greatest(self) -> Fraction:
+    def exactly(self, steps: int) -> Fraction:
         """One."""
         return Fraction(1)
 

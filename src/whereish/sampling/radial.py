@@ -21,13 +21,9 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
-from whereish.sampling.lazy_uniform import (
-    ARB_LOCK,
-    DECIDED,
-    REJECTED,
+from whereish.sampling.lazy_uniform import ARB_LOCK, DECIDED, REJECTED, UNDECIDED, LazyUniform
+from whereish.sampling.words import (
     ROUNDING,
-    UNDECIDED,
-    LazyUniform,
     direction,
     fraction,
     log_error,

@@ -294,3 +294,10 @@ def test_opt_priv_errs_most_within_its_loss():
     assert wh.adversary_error(same_loss, prior) >= wh.adversary_error(private, prior) * (1 - 1e-6)
     with pytest.raises(InvalidInput, match="most_loss must be at least"):
         wh.opt_priv_channel(places, prior, most_loss="-1 m")
+
+
+def test_secrets_are_restricted_by_a_mask():
+    channel = wh.laplace_channel(wh.Raster(3, 4, (500.0, 500.0)), "1/km")
+    some = channel.restricted([False, True, True, *[False] * 9])
+    assert isinstance(some, wh.Channel)
+    assert np.array_equal(some.secrets.coordinates, channel.secrets.coordinates[1:3])

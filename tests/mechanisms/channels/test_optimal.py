@@ -208,3 +208,17 @@ def test_time_limit_gives_an_honest_gap():
     assert channel.status == "time limit"
     assert channel.gap > 1e-3
     channel.verify()
+
+
+def test_sites_beyond_the_declared_region_are_refused():
+    far_north = np.array([[0.0, 9e6], [1000.0, 9e6], [0.0, 9.001e6]])
+    plane = wh.Plane("EPSG:3857", wh.Box(0, 0, 1, 1))
+    with pytest.raises(InvalidInput, match="declared region"):
+        wh.optimal_channel(wh.Points(far_north, plane), None, "1/km")
+
+
+def test_a_certificate_allows_for_the_errors_of_its_metric():
+    places = np.array([2.0, 48.0]) + np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * 1e-5
+    sites = wh.Points(places, wh.Sphere())
+    channel = wh.optimal_channel(sites, None, "2/m", metric=wh.Geodesic(), gap=1e-3)
+    assert wh.audit.exact(channel, channel.guarantee.metric, sites=places).holds

@@ -291,3 +291,22 @@ def test_dividing_out_the_stencil(city):
 def test_bad_options(options, words):
     with pytest.raises(InvalidInput, match=words):
         EikonalMechanism.build(city_map(), **options)
+
+
+def test_the_promise_of_continuous_places_is_the_true_integral():
+    levels = np.where(np.arange(129) % 8 == 4, 0.009, 0.04) / 100
+    mechanism = EikonalMechanism.build(PrivacyMap(levels, cell="100 m"), places="continuous")
+    ends = np.array([[50.0], [12850.0]])
+    fine = np.interp(np.linspace(50, 12850, 200_001), 50 + 100 * np.arange(129), levels)
+    integral = np.trapezoid(fine, dx=12800 / 200_000)
+    assert mechanism.guarantee.metric(ends[:1], ends[1:])[0] == pytest.approx(integral, rel=1e-6)
+    p, q = (mechanism.distribution(end) for end in ends)
+    seen = (p > 0) & (q > 0)
+    assert np.abs(np.log(p[seen] / q[seen])).max() <= integral
+
+
+def test_secrets_beyond_the_declared_region_are_refused():
+    plane = Plane("EPSG:3857", Box(0, 0, 1, 1))
+    near = PrivacyMap(np.full((4, 4), 1e-3), cell="1 km", origin=(5e3, 5e3), plane=plane)
+    with pytest.raises(InvalidInput, match="declared region"):
+        EikonalMechanism.build(near).report([[0.0, 9e6]])

@@ -541,3 +541,21 @@ def test_a_query_under_a_divided_map_is_read(forge):
     assert mechanism.divided > 1
     read = load(forge(mechanism))
     assert (read.divided, read.factor) == (mechanism.divided, mechanism.factor)
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal", "message"),
+    [
+        # A law on cells does not say what happens between them.
+        ({"places": "continuous", "gradient_factor": 0.5}, InvalidInput, "x"),
+        ({"sweeps": 1}, NotPrivate, "sums of this mechanism"),
+        ({"factor": 0.1}, NotPrivate, "better certificate"),
+    ],
+)
+def test_a_saved_map_whose_words_were_changed_is_refused(words, refusal, message, forge):
+    """Each is refused for what it says: the hashes of these files are right."""
+    levels = np.linspace(4e-4, 2e-3, 64).reshape(8, 8)
+    mechanism = EikonalMechanism.build(PrivacyMap(levels, cell="500 m"))
+    assert load(forge(mechanism)).factor == mechanism.factor
+    with pytest.raises(refusal, match=message):
+        load(forge(mechanism, **words))

@@ -14,12 +14,8 @@ from whereish.privacy.distinguishability import Distinguishability
 from whereish.privacy.guarantee import Basis
 from whereish.privacy.norms import Euclidean
 from whereish.randomness import SeededRandomness
-from whereish.sampling.lazy_uniform import (
-    DECIDED,
-    REJECTED,
-    LazyUniform,
-    fraction,
-)
+from whereish.sampling.lazy_uniform import DECIDED, REJECTED, LazyUniform
+from whereish.sampling.words import fraction
 from whereish.solvers.radial.log_linear import LogLinear
 from whereish.solvers.radial.loss import Loss
 from whereish.space.box import Box
@@ -231,3 +227,16 @@ def test_a_radial_that_jumps_is_advised_what_circular_noise_takes():
     ) as caught:
         CircularNoise(lambda r: 1.0 + (r < 33.3), reach="100 m")
     assert "tolerance" not in str(caught.value), "it has no such parameter"
+
+
+def test_radii_that_only_round_to_an_edge_are_compared_too():
+    """3000 + 333.3 rounds to the edge 3333.3, whose true distance is a little larger."""
+    apart = 333.3
+    law = LogLinear(
+        np.array([0, 3000.0, 3333.3, np.inf]),
+        np.array([0, 0.0, -40.0]),
+        np.array([0, -40.0, -np.inf]),
+        0.5 / apart * 0.99,
+    )
+    with pytest.raises(NotPrivate):
+        CircularNoise(law, keeps=Distinguishability.location("333.3 m", 0.5))

@@ -17,17 +17,8 @@ from whereish.mechanisms.noise.globe_laplace import (
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy import GreatCircle
 from whereish.randomness import SecureRandomness, SeededRandomness
-from whereish.sampling.lazy_uniform import (
-    DECIDED,
-    REJECTED,
-    UNDECIDED,
-    LazyUniform,
-    direction,
-    direction_ball,
-    fraction,
-    log_error,
-    nearest_node,
-)
+from whereish.sampling.lazy_uniform import DECIDED, REJECTED, UNDECIDED, LazyUniform, direction_ball
+from whereish.sampling.words import direction, fraction, log_error, nearest_node
 from whereish.units import Epsilon
 
 from laws import chi_square, lattice_p_value

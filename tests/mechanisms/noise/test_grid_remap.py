@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from whereish.errors import InvalidInput
+from whereish.mechanisms.channels.laplace import laplace_channel
 from whereish.mechanisms.noise.axis_laplace import ManhattanLaplace
 from whereish.mechanisms.noise.circular import CircularNoise
 from whereish.mechanisms.noise.grid_remap import bayesian_grid_remap, nearest_grid_remap
@@ -175,3 +176,10 @@ def test_real_check_ins_on_80_by_60_cells(data_file):
 def test_bad_input_says_why(make, message):
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+def test_a_channel_on_a_grid_is_remapped_onto_some_of_its_cells():
+    raster = Raster(3, 4, (500.0, 500.0))
+    onto = np.arange(len(raster)) % 2 == 0
+    moved = laplace_channel(raster, "1/km") >> nearest_grid_remap(raster, onto=onto)
+    assert len(moved.reports) <= onto.sum()

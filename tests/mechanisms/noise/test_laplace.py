@@ -8,8 +8,9 @@ from scipy.integrate import quad
 
 from whereish.errors import InvalidInput, SpaceMismatch
 from whereish.mechanisms.noise.axis_laplace import Laplace1D, ManhattanLaplace
+from whereish.mechanisms.noise.float_noise import corrected_epsilon
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
-from whereish.mechanisms.noise.planar_laplace import PlanarLaplace, corrected_epsilon
+from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy import Euclidean, Geodesic, GreatCircle
 from whereish.randomness import SeededRandomness
 from whereish.space import Box, Plane, Points, Sphere

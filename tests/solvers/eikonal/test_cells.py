@@ -69,7 +69,7 @@ def mean_squared_error(built: BuiltLaw, cell: tuple[float, float]) -> float:
     i, j = np.divmod(np.arange(rows * cols), cols)
     places = np.column_stack([j * cell[1], i * cell[0]])
     law = built.law
-    return float(squared_errors(law.metric, law.weights, built.secrets, places, places).mean())
+    return float(squared_errors(law, built.secrets, places, places).mean())
 
 
 @pytest.mark.parametrize("name", list(maps()))

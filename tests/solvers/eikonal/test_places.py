@@ -109,7 +109,7 @@ def error_in_the_middle(law, n: int) -> float:
     places = np.column_stack([j, i]) * side
     middle = built.secrets[[n // 2 * n + n // 2]]
     law = built.law
-    return float(squared_errors(law.metric, law.weights, middle, places, places, law.core)[0])
+    return float(squared_errors(law, middle, places, places)[0])
 
 
 def test_finer_cells_cost_less_and_cutting_the_tip_off_is_why(monkeypatch):

@@ -12,7 +12,7 @@ import click
 
 from whereish.interfaces.cli.build_map import build_map
 from whereish.interfaces.cli.outputs import check_output
-from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, describe
+from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, SITES, describe
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -30,13 +30,7 @@ command.add_command(build_map)
 
 
 @command.command("optimal")
-@click.option(
-    "--sites",
-    "source",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="CSV of the places: lon, lat (degrees) or x, y (metres); a column prior if known.",
-)
+@SITES
 @click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as '1.07/km'.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The .npz.")
 @click.option(

@@ -11,7 +11,7 @@ import click
 
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.interfaces.cli.outputs import check_output, require_matplotlib
-from whereish.interfaces.cli.parameters import EPSILON, POSITIVE
+from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, SITES
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
@@ -34,13 +34,7 @@ class Line:
 
 
 @click.command("compare")
-@click.option(
-    "--sites",
-    "source",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="CSV of the places: lon, lat (degrees) or x, y (metres); a column prior if known.",
-)
+@SITES
 @click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as '1.07/km'.")
 @click.option("--gap", type=POSITIVE, default=1e-3, show_default=True, help="For the optimum.")
 @click.option("--zone", help="Side of the square zones for cloaking, as '2 km'; x, y sites only.")

@@ -1,9 +1,10 @@
-"""Option types that the commands share; none of them ever repeats a location."""
+"""Options and their types that the commands share; none of them ever repeats a location."""
 
 from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,10 +24,12 @@ else:
 
 __all__ = [
     "BBOX",
+    "DECIMALS",
     "EPSILON",
     "NUMBER",
     "PLACES",
     "POSITIVE",
+    "SITES",
     "SafeParamType",
     "WholeType",
     "describe",
@@ -143,6 +146,21 @@ class BoxType(SafeParamType):
 
 EPSILON, PLACES, BBOX = EpsilonType(), PlacesType(), BoxType()
 NUMBER, POSITIVE = NumberType(), NumberType(0.0)
+
+DECIMALS = click.option(
+    "--decimals",
+    type=WholeType(0, 9),
+    default=5,
+    show_default=True,
+    help="Reports are multiples of 10^-decimals degrees.",
+)
+SITES = click.option(
+    "--sites",
+    "source",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="CSV of the places: lon, lat (degrees) or x, y (metres); a column prior if known.",
+)
 
 
 def describe(guarantee: Guarantee) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from whereish.errors import InvalidInput
-from whereish.interfaces.cli.parameters import EPSILON, PLACES, WholeType, describe
+from whereish.interfaces.cli.parameters import DECIMALS, EPSILON, PLACES, WholeType, describe
 from whereish.units import Epsilon
 
 __all__ = ["command"]
@@ -32,13 +32,7 @@ __all__ = ["command"]
     help="Report with a mechanism that `whereish build` saved, instead of --epsilon.",
 )
 @click.option("-n", "count", type=WholeType(1, 1_000_000), default=1, help="Reports of each place.")
-@click.option(
-    "--decimals",
-    type=WholeType(0, 9),
-    default=5,
-    show_default=True,
-    help="Reports are multiples of 10^-decimals degrees.",
-)
+@DECIMALS
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the guarantee.")
 def command(
     places: list[list[float]],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.errors import BudgetExceeded, InvalidInput
-from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, WholeType, describe
+from whereish.interfaces.cli.parameters import DECIMALS, EPSILON, POSITIVE, WholeType, describe
 from whereish.units import Epsilon
 from whereish.units import number as decimal
 
@@ -31,13 +31,7 @@ __all__ = ["command"]
     type=POSITIVE,
     help="Metres per second that nobody exceeds; steps too soon after the last are then free.",
 )
-@click.option(
-    "--decimals",
-    type=WholeType(0, 9),
-    default=5,
-    show_default=True,
-    help="Reports are multiples of 10^-decimals degrees.",
-)
+@DECIMALS
 def command(
     accuracy: str | None,
     steps: int | None,

@@ -305,10 +305,7 @@ class EikonalMechanism(Composable):
         if remap is not None:
             space = self.map.plane
             reports = np.asarray(remap(Points(places, space)).coordinates)
-        law = self.built.law
-        errors = squared_errors(
-            law.metric, law.weights, self.built.secrets, places, reports, law.core
-        )
+        errors = squared_errors(self.built.law, self.built.secrets, places, reports)
         return float(weights @ errors)
 
     def posterior_mean(self, prior: ArrayLike | None = None) -> Remap:
@@ -316,15 +313,8 @@ class EikonalMechanism(Composable):
 
         ``mechanism >> mechanism.posterior_mean(prior)`` keeps the guarantee whatever the prior.
         """
-        law = self.built.law
-        means = posterior_means(
-            law.metric,
-            law.sums,
-            self.built.secrets,
-            self.reports.centres(),
-            self.map.normalised_prior(prior),
-            law.core,
-        )
+        weights, places = self.map.normalised_prior(prior), self.reports.centres()
+        means = posterior_means(self.built.law, self.built.secrets, places, weights)
         raster, line = self.reports, self.map.one_dimensional
 
         def remap(reports: Points) -> Points:

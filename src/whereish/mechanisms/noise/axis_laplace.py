@@ -15,28 +15,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from whereish.arrays import FloatArray, IntArray
+from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, probability
-from whereish.mechanisms.noise.rounded import (
-    NUMERICS,
-    RoundedMechanism,
-    check_resolution,
-)
+from whereish.mechanisms.noise.lattice_noise import LatticeNoise
+from whereish.mechanisms.noise.rounded import NUMERICS, check_resolution
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.norms import Manhattan
-from whereish.sampling.lazy_uniform import (
-    ROUNDING,
-    LazyUniform,
-    fraction,
-    half,
-    log_error,
-    near_border,
-    nearest_node,
-)
+from whereish.sampling.lazy_uniform import LazyUniform
+from whereish.sampling.words import ROUNDING, fraction, log_error, near_border, nearest_node
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import Points, Space, checked_coordinates
@@ -49,7 +39,7 @@ __all__ = ["Laplace1D", "ManhattanLaplace"]
 
 
 @dataclass(frozen=True, init=False)
-class _AxisLaplace(RoundedMechanism, Calibrated):
+class _AxisLaplace(LatticeNoise, Calibrated):
     """Independent Laplace noise on every axis; errors are d_1 distances."""
 
     epsilon: Epsilon
@@ -57,13 +47,8 @@ class _AxisLaplace(RoundedMechanism, Calibrated):
 
     def __init__(self, epsilon: Epsilon | str, *, resolution: Length | str = "1 m") -> None:
         object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
-        object.__setattr__(self, "lattice", Length.positive(resolution, name="resolution"))
+        self._declare_lattice(resolution)
         check_resolution(1 / self.epsilon.per_m, self.lattice.m)
-
-    @property
-    def resolution(self) -> float:
-        """Lattice step in metres."""
-        return self.lattice.m
 
     @property
     def guarantee(self) -> Guarantee:
@@ -103,11 +88,7 @@ class _AxisLaplace(RoundedMechanism, Calibrated):
         return self.space.dimension * math.log(eps / 2) - eps * Manhattan()(z, x)
 
     def _fast(
-        self,
-        words: NDArray[np.uint64],
-        secrets: FloatArray,
-        cells: IntArray,
-        state: NDArray[np.uint8],
+        self, words: WordArray, secrets: FloatArray, cells: IntArray, state: ByteArray
     ) -> int:
         return _cells(words, secrets, self.epsilon.per_m, self.resolution, cells, state)
 
@@ -118,8 +99,7 @@ class _AxisLaplace(RoundedMechanism, Calibrated):
         for x, uniform in zip(secret, uniforms, strict=True):
             negative, rest = uniform.split(1)
             distance = -rest.ball().log() / arb(self.epsilon.per_m)
-            noise = -distance if negative else distance
-            report.append((arb(float(x)) + noise) / arb(self.resolution) + half())
+            report.append(self._cell_ball(x, -distance if negative else distance))
         return report
 
 
@@ -200,12 +180,12 @@ class ManhattanLaplace(_AxisLaplace):
 
 @kernel
 def _cells(
-    words: NDArray[np.uint64],
+    words: WordArray,
     secrets: FloatArray,
     level: float,
     step: float,
     cells: IntArray,
-    state: NDArray[np.uint8],
+    state: ByteArray,
 ) -> int:
     """Cells of x ± (-ln U / eps) on each axis; errors as in planar_laplace._cells."""
     left = 0

@@ -11,32 +11,27 @@ certified is what is sampled.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from whereish.arrays import FloatArray, IntArray
+from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
 from whereish.errors import InvalidInput, NotPrivate, shortened
 from whereish.mechanisms.calibration import TrueRadii, probability
-from whereish.mechanisms.noise.rounded import (
-    NUMERICS,
-    RoundedMechanism,
-    check_resolution,
-)
+from whereish.mechanisms.noise.lattice_noise import PlanarNoise
+from whereish.mechanisms.noise.rounded import NUMERICS, check_resolution
 from whereish.privacy.distinguishability import Distinguishability
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.norms import Euclidean
-from whereish.sampling.lazy_uniform import LazyUniform, direction_ball, half
+from whereish.sampling.lazy_uniform import LazyUniform
 from whereish.sampling.radial import Proposals, cells_of_proposals
 from whereish.solvers.radial.log_linear import LogLinear, from_callable, from_table
 from whereish.solvers.radial.loss import Loss
 from whereish.solvers.radial.ratio import RadialRatio, largest_radial_ratio
 from whereish.space.plane import Plane
-from whereish.space.points import Points, checked_coordinates
+from whereish.space.points import Points
 from whereish.units import Length
 
 if TYPE_CHECKING:
@@ -49,7 +44,7 @@ Radial: TypeAlias = LogLinear | Callable[[float], float] | Sequence[ArrayLike]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class CircularNoise(RoundedMechanism, TrueRadii):
+class CircularNoise(PlanarNoise, TrueRadii):
     """Noise with density R(|v|), reported on a lattice.
 
     Contract: keeps l(|x - x'|) in true metres for the declared l; by default ``eps * Euclidean()``.
@@ -103,10 +98,10 @@ class CircularNoise(RoundedMechanism, TrueRadii):
         plane: Plane | None = None,
     ) -> None:
         law = _law(radial, reach)
-        where = Plane.metres() if plane is None else plane
-        lattice = Length.positive(resolution, name="resolution")
-        check_resolution(_extent(law), lattice.m, given="for a radial that reaches this far")
-        promise = _steepest(law) if keeps is None else keeps.dilated(where.scale)
+        self._declare_lattice(resolution)
+        self._declare_plane(plane)
+        check_resolution(_extent(law), self.resolution, given="for a radial that reaches this far")
+        promise = _steepest(law) if keeps is None else keeps.dilated(self.plane.scale)
         certificate = largest_radial_ratio(law, promise.arrays)
         if not certificate.holds:
             r, other = certificate.worst
@@ -117,8 +112,6 @@ class CircularNoise(RoundedMechanism, TrueRadii):
             )
         object.__setattr__(self, "radial", law)
         object.__setattr__(self, "keeps", promise)
-        object.__setattr__(self, "lattice", lattice)
-        object.__setattr__(self, "plane", where)
         object.__setattr__(self, "certificate", certificate)
         object.__setattr__(self, "_proposals", Proposals.of(law))
 
@@ -126,16 +119,6 @@ class CircularNoise(RoundedMechanism, TrueRadii):
         kind, step = type(self).__name__, Length(self.resolution)
         where, keeps = shortened(self.space.description), shortened(str(self.keeps))
         return f"{kind}({where}, lattice of {step}; keeps {keeps})"
-
-    @property
-    def space(self) -> Plane:
-        """The declared plane."""
-        return self.plane
-
-    @property
-    def resolution(self) -> float:
-        """Lattice step in metres."""
-        return self.lattice.m
 
     @property
     def guarantee(self) -> Guarantee:
@@ -170,27 +153,16 @@ class CircularNoise(RoundedMechanism, TrueRadii):
         """Probability that the ideal report lies within `radius`."""
         return 1.0 - self.tail(radius)
 
-    @property
-    def rounding(self) -> Length:
-        """Half a diagonal of a cell."""
-        return Length(self.resolution / math.sqrt(2))
-
     def ideal_quantile(self, chance: float) -> Length:
         """The radius that holds the ideal report with probability `chance`."""
         return Length(self.radial.quantile(probability(chance)))
 
     def log_density(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
         """ln R(|z - x|), per square metre of the plane."""
-        z = checked_coordinates(reports, self.plane)
-        x = checked_coordinates(secrets, self.plane)
-        return self.radial.log_density(Euclidean()(z, x))
+        return self.radial.log_density(self._distances(reports, secrets))
 
     def _fast(
-        self,
-        words: NDArray[np.uint64],
-        secrets: FloatArray,
-        cells: IntArray,
-        state: NDArray[np.uint8],
+        self, words: WordArray, secrets: FloatArray, cells: IntArray, state: ByteArray
     ) -> int:
         p = self._proposals
         tables = (p.cumulative, p.guide, p.kind, p.start, p.end, p.drop, p.growth)
@@ -199,17 +171,11 @@ class CircularNoise(RoundedMechanism, TrueRadii):
         )
 
     def _exact(self, uniforms: Sequence[LazyUniform], secret: FloatArray) -> list[arb] | int:
-        from flint import arb
-
         choice, first, second, angle = uniforms
         radius = self._proposals.radius_ball(self.radial, choice, first, second)
         if isinstance(radius, int):
             return radius
-        step = arb(self.resolution)
-        return [
-            (arb(float(x)) + radius * way) / step + half()
-            for x, way in zip(secret, direction_ball(angle), strict=True)
-        ]
+        return self._moved_balls(secret, radius, angle)
 
 
 def _law(radial: Radial, reach: Length | str | None) -> LogLinear:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from whereish.arrays import FloatArray, IntArray
+from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, Place, probability
@@ -33,16 +33,12 @@ from whereish.randomness import Randomness, secure
 from whereish.sampling.lazy_uniform import (
     DECIDED,
     REJECTED,
-    ROUNDING,
     UNDECIDED,
     LazyUniform,
-    direction,
     direction_ball,
-    fraction,
     half,
-    log_error,
-    near_border,
 )
+from whereish.sampling.words import ROUNDING, direction, fraction, log_error, near_border
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.sphere import FARTHEST_M, RADIUS_M, Sphere, true_metres
 from whereish.units import Epsilon, Length
@@ -187,11 +183,7 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
         return cells
 
     def _fast(
-        self,
-        words: NDArray[np.uint64],
-        secrets: FloatArray,
-        cells: IntArray,
-        state: NDArray[np.uint8],
+        self, words: WordArray, secrets: FloatArray, cells: IntArray, state: ByteArray
     ) -> int:
         return _cells(words, secrets, self._rate, 10.0**self.decimals, cells, state)
 
@@ -242,7 +234,7 @@ def undecided_shares(
 
 @kernel
 def _open_shares(
-    words: NDArray[np.uint64], latitude: float, rate: float, per_degree: float
+    words: WordArray, latitude: float, rate: float, per_degree: float
 ) -> tuple[float, float]:
     count, first, second = 0, 0.0, 0.0
     pole = np.int64(90 * per_degree)
@@ -267,7 +259,7 @@ def _logistic(x: float) -> float:
 
 @kernel
 def drawn(
-    words: NDArray[np.uint64], longitude: float, latitude: float, rate: float, per_degree: float
+    words: WordArray, longitude: float, latitude: float, rate: float, per_degree: float
 ) -> tuple[bool, bool, np.int64, float, float, np.int64, float, float]:
     """The report that four words draw, in doubles.
 
@@ -296,7 +288,7 @@ def drawn(
 
 @kernel
 def drawn_finer(
-    words: NDArray[np.uint64], longitude: float, latitude: float, rate: float, per_degree: float
+    words: WordArray, longitude: float, latitude: float, rate: float, per_degree: float
 ) -> tuple[np.int64, float, float, np.int64, float, float]:
     """The cells of an accepted report, in double-doubles; for rates of at least 1."""
     to_east, wrong_east, to_north, wrong_north = finer_offsets(words, latitude, rate)
@@ -319,12 +311,12 @@ def _is_open(
 
 @kernel
 def _cells(
-    words: NDArray[np.uint64],
+    words: WordArray,
     secrets: FloatArray,
     rate: float,
     per_degree: float,
     cells: IntArray,
-    state: NDArray[np.uint8],
+    state: ByteArray,
 ) -> int:
     """Cells of the point at angle t and direction (north, east) from the secret."""
     left = 0

@@ -20,32 +20,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from whereish.arrays import FloatArray, IntArray
+from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
 from whereish.compiled import kernel
-from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, probability
-from whereish.mechanisms.noise.rounded import (
-    NUMERICS,
-    RoundedMechanism,
-    check_resolution,
-)
+from whereish.mechanisms.noise.lattice_noise import PlanarNoise
+from whereish.mechanisms.noise.rounded import NUMERICS, check_resolution
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.norms import Euclidean
 from whereish.randomness import secure
-from whereish.sampling.lazy_uniform import (
-    DECIDED,
+from whereish.sampling.lazy_uniform import DECIDED, LazyUniform
+from whereish.sampling.words import (
     ROUNDING,
-    LazyUniform,
     direction,
-    direction_ball,
     fraction,
-    half,
     log_error,
     near_border,
     nearest_node,
 )
 from whereish.space.plane import Plane
-from whereish.space.points import Points, checked_coordinates
+from whereish.space.points import Points
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
@@ -55,7 +48,7 @@ __all__ = ["PlanarLaplace"]
 
 
 @dataclass(frozen=True, init=False)
-class PlanarLaplace(RoundedMechanism, Calibrated):
+class PlanarLaplace(PlanarNoise, Calibrated):
     """Planar Laplace noise on a declared plane, reported on a lattice.
 
     Parameters
@@ -103,19 +96,9 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
         plane: Plane | None = None,
     ) -> None:
         object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
-        object.__setattr__(self, "lattice", Length.positive(resolution, name="resolution"))
-        object.__setattr__(self, "plane", Plane.metres() if plane is None else plane)
+        self._declare_lattice(resolution)
+        self._declare_plane(plane)
         check_resolution(2 / self.level, self.resolution)
-
-    @property
-    def space(self) -> Plane:
-        """The declared plane."""
-        return self.plane
-
-    @property
-    def resolution(self) -> float:
-        """Lattice step in metres."""
-        return self.lattice.m
 
     @property
     def level(self) -> float:
@@ -144,11 +127,6 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
 
         return float(gammainc(2.0, self.level * max(Length.of(radius, name="radius").m, 0.0)))
 
-    @property
-    def rounding(self) -> Length:
-        """Half a diagonal of a cell."""
-        return Length(self.resolution / math.sqrt(2))
-
     def ideal_quantile(self, chance: float) -> Length:
         """The radius that holds the ideal report with probability `chance`."""
         from scipy.special import gammaincinv
@@ -157,9 +135,7 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
 
     def log_density(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
         """ln(eps² / 2 pi) - eps |z - x|, per square metre of the plane."""
-        z = checked_coordinates(reports, self.plane)
-        x = checked_coordinates(secrets, self.plane)
-        distance = Euclidean()(z, x)
+        distance = self._distances(reports, secrets)
         return math.log(self.level**2 / (2 * math.pi)) - self.level * distance
 
     def reaches(self, reports: FloatArray, secrets: FloatArray) -> NDArray[np.bool_]:
@@ -185,11 +161,7 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
         return np.asarray(hit & on_lattice)
 
     def _fast(
-        self,
-        words: NDArray[np.uint64],
-        secrets: FloatArray,
-        cells: IntArray,
-        state: NDArray[np.uint8],
+        self, words: WordArray, secrets: FloatArray, cells: IntArray, state: ByteArray
     ) -> int:
         return _cells(words, secrets, self.level, self.resolution, cells, state)
 
@@ -198,14 +170,10 @@ class PlanarLaplace(RoundedMechanism, Calibrated):
 
         first, second, angle = uniforms
         radius = -(first.ball() * second.ball()).log() / arb(self.level)
-        step = arb(self.resolution)
-        return [
-            (arb(float(x)) + radius * way) / step + half()
-            for x, way in zip(secret, direction_ball(angle), strict=True)
-        ]
+        return self._moved_balls(secret, radius, angle)
 
 
-def _angle_words(offset: FloatArray) -> NDArray[np.uint64]:
+def _angle_words(offset: FloatArray) -> WordArray:
     """The words that :func:`direction` turns into the directions of `offset`."""
     x, y = np.abs(offset[:, 0]), np.abs(offset[:, 1])
     steep = y > x
@@ -219,12 +187,12 @@ def _angle_words(offset: FloatArray) -> NDArray[np.uint64]:
 
 @kernel
 def _cells(
-    words: NDArray[np.uint64],
+    words: WordArray,
     secrets: FloatArray,
     level: float,
     step: float,
     cells: IntArray,
-    state: NDArray[np.uint8],
+    state: ByteArray,
 ) -> int:
     """Cells of x + r (cos t, sin t), with the error of the doubles bounded.
 
@@ -247,52 +215,3 @@ def _cells(
         state[i] = undecided
         left += undecided
     return left
-
-
-def corrected_epsilon(
-    epsilon: Epsilon | str, *, unit: Length | str, r_max: Length | str, digits: int
-) -> Epsilon:
-    """The level eps' at which float noise, rounded to a grid, keeps `epsilon` within `r_max`.
-
-    For those who must add float noise: with angles of precision delta = 10^-digits,
-    a grid of step `unit` = u and q = u / (r_max delta), noise of level eps' keeps eps
-    between places and reports within r_max if q > 2 e^{eps' u} and
-
-        eps' + (1/u) ln((q + 2 e^{eps' u}) / (q - 2 e^{eps' u})) <= eps
-
-    (Bordenabe's thesis, Theorem 5.3).  The largest such eps' is returned, rounded
-    down.  The mechanisms of this package need no such correction.
-
-    Raises
-    ------
-    InvalidInput
-        If no positive level suffices: use a coarser grid or more digits.
-
-    Examples
-    --------
-    >>> import whereish as wh
-    >>> wh.corrected_epsilon("0.01/m", unit="1 m", r_max="10 km", digits=9).per_m < 0.01
-    True
-    """
-    eps, u = Epsilon.of(epsilon).per_m, Length.positive(unit, name="unit").m
-    reach = Length.positive(r_max, name="r_max").m
-    if not isinstance(digits, int) or not 1 <= digits <= 30:
-        raise InvalidInput(f"digits must be a whole number from 1 to 30; got {digits!r}")
-    q = u / (reach * 10.0**-digits)
-
-    def kept(candidate: float) -> float:
-        exponent = candidate * u
-        slack = 2 * math.exp(exponent) / q if exponent < 700 else math.inf
-        if slack >= 1:
-            return math.inf
-        return candidate + (math.log1p(slack) - math.log1p(-slack)) / u
-
-    if kept(0.0) >= eps:
-        raise InvalidInput(
-            f"no noise level keeps {Epsilon(eps)} with {digits} digits at r_max = {Length(reach)}:"
-            " take a larger grid unit, a smaller r_max, or more digits"
-        )
-    low, high = 0.0, eps
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if kept(middle) <= eps * (1 - 2.0**-50) else (low, middle)
-    return Epsilon(low)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from whereish.arrays import FloatArray, IntArray
+from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable
 from whereish.privacy.guarantee import Guarantee
@@ -80,11 +80,7 @@ class RoundedMechanism(Composable, ABC):
 
     @abstractmethod
     def _fast(
-        self,
-        words: NDArray[np.uint64],
-        secrets: FloatArray,
-        cells: IntArray,
-        state: NDArray[np.uint8],
+        self, words: WordArray, secrets: FloatArray, cells: IntArray, state: ByteArray
     ) -> int:
         """Fill `cells` and `state`; return how many rows are not DECIDED."""
 
@@ -148,7 +144,7 @@ class RoundedMechanism(Composable, ABC):
         secrets: FloatArray,
         rows: NDArray[np.intp] | None,
         cells: IntArray,
-        state: NDArray[np.uint8],
+        state: ByteArray,
         rng: Randomness,
         balls_only: bool,
     ) -> NDArray[np.intp]:
@@ -174,10 +170,10 @@ class RoundedMechanism(Composable, ABC):
 
     def _settle(
         self,
-        words: NDArray[np.uint64],
+        words: WordArray,
         secrets: FloatArray,
         cells: IntArray,
-        state: NDArray[np.uint8],
+        state: ByteArray,
         rng: Randomness,
         balls_only: bool,
     ) -> None:

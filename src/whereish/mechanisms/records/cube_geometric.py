@@ -43,7 +43,11 @@ _LONGEST_TABLE = 2**16
 
 @dataclass(frozen=True)
 class CubeRadius:
-    """Radii r >= 0 with P(r) proportional to (2r+1)^n a^r."""
+    """Radii r >= 0 with P(r) proportional to (2r+1)^n a^r.
+
+    >>> CubeRadius(1, Fraction(1, 2)).total
+    Fraction(6, 1)
+    """
 
     dimension: int
     ratio: Fraction

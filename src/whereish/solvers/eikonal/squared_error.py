@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
-from whereish.solvers.geodesic.graph_metric import GraphMetric
+from whereish.solvers.eikonal.certify import CertifiedLaw
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.geodesic.masses import decay_table
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
 __all__ = ["posterior_means", "squared_errors"]
@@ -52,19 +50,15 @@ def _squared_errors(
 
 
 def squared_errors(
-    metric: GraphMetric,
-    weights: NDArray[np.uint64],
-    secrets: IntArray,
-    places: FloatArray,
-    reports: FloatArray,
-    core: int = 0,
+    law: CertifiedLaw, secrets: IntArray, places: FloatArray, reports: FloatArray
 ) -> FloatArray:
     """E |reports[Y] - places[u]|^2 for every secret u, Y drawn from its law.
 
     `places` and `reports` are (cells, 2): where each cell is, and what it is reported as.
     """
+    metric = law.metric
     order = metric.order[np.isin(metric.order, secrets)]
-    masses = (weights.astype(np.float64), decay_table(metric.quantum, core).astype(np.float64))
+    masses = (law.weights.astype(np.float64), law.table.astype(np.float64))
     out = _squared_errors(
         metric.edges, metric.offsets, *metric.shape, order, masses, places, reports
     )
@@ -72,21 +66,17 @@ def squared_errors(
 
 
 def posterior_means(
-    metric: GraphMetric,
-    sums: NDArray[np.uint64],
-    secrets: IntArray,
-    places: FloatArray,
-    prior: FloatArray,
-    core: int = 0,
+    law: CertifiedLaw, secrets: IntArray, places: FloatArray, prior: FloatArray
 ) -> FloatArray:
     """The posterior mean place of every report: the remap that is best for squared error.
 
     `prior` is over the secrets.  The weight of a report cancels from its posterior.
     """
     middle = places[secrets].mean(axis=0)
-    q = np.zeros(metric.cells)
-    q[secrets] = prior / sums[secrets].astype(np.float64)
+    q = np.zeros(law.metric.cells)
+    q[secrets] = prior / law.sums[secrets].astype(np.float64)
     q /= q.max()
     centred = places - middle
-    moments = metric.product(np.column_stack([q, q * centred[:, 0], q * centred[:, 1]]), core)
+    sides = np.column_stack([q, q * centred[:, 0], q * centred[:, 1]])
+    moments = law.metric.product(sides, law.core)
     return np.asarray(middle + moments[:, 1:] / moments[:, :1])

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +30,11 @@ from whereish.errors import SolverError
 from whereish.privacy.maps.privacy_map import log_laplacian
 
 __all__ = ["Weights", "closed_form_weights", "nonnegative_weights", "plain_weights"]
+
+Product: TypeAlias = Callable[[FloatArray], FloatArray]
+"""v -> E·v."""
+Factor: TypeAlias = "sp.csr_matrix[np.float64]"
+"""A preconditioner's factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +64,9 @@ def closed_form_weights(eps: FloatArray, cell: tuple[float, float]) -> FloatArra
 
 
 def _conjugate_gradients(
-    product: Callable[[FloatArray], FloatArray],
-    factor: sp.csr_matrix[np.float64],
-    transpose: sp.csr_matrix[np.float64],
+    product: Product,
+    factor: Factor,
+    transpose: Factor,
     start: FloatArray,
     image: FloatArray,
     free: NDArray[np.bool_],
@@ -89,25 +95,19 @@ def _conjugate_gradients(
 
 
 def plain_weights(
-    product: Callable[[FloatArray], FloatArray],
-    factor: sp.csr_matrix[np.float64],
-    start: FloatArray,
-    *,
-    tolerance: float = 1e-5,
-    budget: int = 40,
+    product: Product, factor: Factor, start: FloatArray, *, budget: int = 40
 ) -> FloatArray:
     """Solve E·w = 1 whatever the signs of w."""
-    free = np.ones(len(start), np.bool_)
-    transpose = factor.T.tocsr()
+    free, transpose = np.ones(len(start), np.bool_), factor.T.tocsr()
     w, _, _ = _conjugate_gradients(
-        product, factor, transpose, start, product(start), free, tolerance, budget
+        product, factor, transpose, start, product(start), free, tolerance=1e-5, budget=budget
     )
     return w
 
 
 def nonnegative_weights(
-    product: Callable[[FloatArray], FloatArray],
-    factor: sp.csr_matrix[np.float64],
+    product: Product,
+    factor: Factor,
     start: FloatArray,
     *,
     tolerance: float = 1e-5,

@@ -106,6 +106,17 @@ def padded_cell(cell: int, cols: int) -> int:
 
 
 @kernel
+def next_distances(
+    D: Any, edges: Any, offsets: Any, rows: int, cols: int, sources: Any, order: Any, start: int
+) -> int:
+    """Fill D from the next sources in `order`, one for each lane; the sweeps that it took."""
+    for lane in range(LANES):
+        more = start + lane < len(order)
+        sources[lane] = padded_cell(order[start + lane], cols) if more else -1
+    return batch_distances(D, edges, offsets, rows, cols, sources, 0)
+
+
+@kernel
 def products(
     edges: Words,
     offsets: IntArray,
@@ -129,10 +140,7 @@ def products(
     sources = np.empty(LANES, np.int64)
     most = 0
     for start in range(0, len(order), LANES):
-        for lane in range(LANES):
-            more = start + lane < len(order)
-            sources[lane] = padded_cell(order[start + lane], cols) if more else -1
-        most = max(most, batch_distances(D, edges, offsets, rows, cols, sources, 0))
+        most = max(most, next_distances(D, edges, offsets, rows, cols, sources, order, start))
         if core > 0:
             np.maximum(D, np.uint16(core), D)
         total[:] = 0.0
@@ -175,10 +183,7 @@ def exact_sums(
     sources = np.empty(LANES, np.int64)
     most = 0
     for start in range(0, len(order), LANES):
-        for lane in range(LANES):
-            more = start + lane < len(order)
-            sources[lane] = padded_cell(order[start + lane], cols) if more else -1
-        most = max(most, batch_distances(D, edges, offsets, rows, cols, sources, 0))
+        most = max(most, next_distances(D, edges, offsets, rows, cols, sources, order, start))
         total[:] = 0
         for i in range(rows):
             base = (i + BORDER) * pitch + BORDER

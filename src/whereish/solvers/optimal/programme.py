@@ -57,7 +57,13 @@ class ChannelProgramme:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The cost of a private channel, and what no private channel can beat."""
+    """The cost of a private channel, and what no private channel can beat.
+
+    Attributes
+    ----------
+    upper : cost of a channel that is at hand.
+    lower : a certified bound on the cost of every private channel.
+    """
 
     upper: float
     lower: float

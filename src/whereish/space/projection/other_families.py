@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,23 @@ from whereish.space.projection.interval import Interval
 __all__ = ["AzimuthalEqualArea", "AzimuthalEquidistant", "ParallelEqualArea", "PlateCarree"]
 
 
+class _OfLatitude(ABC):
+    """A family whose stretch depends on the latitude alone, in the same way north and south."""
+
+    __slots__ = ()
+
+    def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
+        """An upper bound on each cell, and the value in its middle."""
+        middle = (lat.lo + lat.hi) / 2
+        return self._largest(lat), self._largest(Interval(middle, middle))
+
+    @abstractmethod
+    def _largest(self, lat: Interval) -> FloatArray:
+        """The largest stretch over an interval of latitudes."""
+
+
 @dataclass(frozen=True, slots=True)
-class ParallelEqualArea:
+class ParallelEqualArea(_OfLatitude):
     """Albers (cone n) and the cylindrical equal-area projection (n = 0).
 
     Parallels are stretched by k = sqrt(c - n q) / m and meridians by 1/k.
@@ -27,23 +43,14 @@ class ParallelEqualArea:
     cone: float
     reach: float = math.pi
 
-    def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
-        """An upper bound on each cell, and the value in its middle."""
-        middle = (lat.lo + lat.hi) / 2
-        k = self._k(Interval(middle, middle))
-        over = self._k(lat)
-        return (
-            np.maximum(over.hi, over.inverse().hi),
-            np.maximum(k.hi, k.inverse().hi),
-        )
-
-    def _k(self, lat: Interval) -> Interval:
+    def _largest(self, lat: Interval) -> FloatArray:
         root = (self.constant - self.cone * lat.rising(self.ellipsoid.authalic)).sqrt()
-        return root * _parallel(self.ellipsoid, lat).inverse()
+        k = root * _parallel(self.ellipsoid, lat).inverse()
+        return np.maximum(k.hi, k.inverse().hi)
 
 
 @dataclass(frozen=True, slots=True)
-class PlateCarree:
+class PlateCarree(_OfLatitude):
     """Cylinders with y a function of latitude: parallels by c/m, meridians by a given rule.
 
     `rule` is "geodetic" (y = a phi: a/M), "true" (y the meridian's length: 1) or "web" (Web
@@ -57,12 +64,8 @@ class PlateCarree:
     rule: str
     reach: float = math.pi
 
-    def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
-        """An upper bound on each cell, and the value in its middle."""
-        middle = (lat.lo + lat.hi) / 2
-        return self._value(lat.magnitude, lat.mignitude), self._value(middle, middle)
-
-    def _value(self, farthest: FloatArray, nearest: FloatArray) -> FloatArray:
+    def _largest(self, lat: Interval) -> FloatArray:
+        farthest, nearest = lat.magnitude, lat.mignitude
         across = self.constant / self.ellipsoid.parallel(farthest)
         if self.rule == "web":
             up = 1 / (self.ellipsoid.meridian(farthest) * np.cos(farthest))

@@ -1,0 +1,76 @@
+"""What mechanisms on a lattice of metres share: its step, its plane, the cell of a moved secret."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
+
+from whereish.arrays import FloatArray
+from whereish.mechanisms.noise.rounded import RoundedMechanism
+from whereish.privacy.norms import Euclidean
+from whereish.sampling.lazy_uniform import LazyUniform, direction_ball, half
+from whereish.space.plane import Plane
+from whereish.space.points import Points, checked_coordinates
+from whereish.units import Length
+
+if TYPE_CHECKING:
+    from flint import arb
+
+__all__ = ["LatticeNoise", "PlanarNoise"]
+
+
+class LatticeNoise(RoundedMechanism):
+    """Noise that is reported on a lattice of declared step in metres.
+
+    A dataclass that derives from it declares `lattice` among its fields.
+    """
+
+    lattice: Length
+
+    def _declare_lattice(self, resolution: Length | str) -> None:
+        object.__setattr__(self, "lattice", Length.positive(resolution, name="resolution"))
+
+    @property
+    def resolution(self) -> float:
+        """Lattice step in metres."""
+        return self.lattice.m
+
+    def _cell_ball(self, x: float, noise: arb) -> arb:
+        """A ball around the cell coordinate of x + noise."""
+        from flint import arb
+
+        return (arb(float(x)) + noise) / arb(self.resolution) + half()
+
+
+class PlanarNoise(LatticeNoise):
+    """Noise of a random radius in a uniform direction, on a declared plane.
+
+    A dataclass that derives from it declares `lattice` and `plane` among its fields.
+    """
+
+    plane: Plane
+
+    def _declare_plane(self, plane: Plane | None) -> None:
+        object.__setattr__(self, "plane", Plane.metres() if plane is None else plane)
+
+    @property
+    def space(self) -> Plane:
+        """The declared plane."""
+        return self.plane
+
+    @property
+    def rounding(self) -> Length:
+        """Half a diagonal of a cell."""
+        return Length(self.resolution / math.sqrt(2))
+
+    def _distances(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
+        """|z - x| row by row, in metres of the plane."""
+        z = checked_coordinates(reports, self.plane)
+        return Euclidean()(z, checked_coordinates(secrets, self.plane))
+
+    def _moved_balls(self, secret: FloatArray, radius: arb, angle: LazyUniform) -> list[arb]:
+        """Balls around the cell coordinates of the secret, moved by `radius`."""
+        ways = direction_ball(angle)
+        return [self._cell_ball(x, radius * way) for x, way in zip(secret, ways, strict=True)]

@@ -1,0 +1,89 @@
+"""Random words to doubles, with their errors: the pieces that exact kernels share.
+
+Each piece returns a value from the first 53 bits of a word and states how far it is from the
+truth; :mod:`whereish.sampling.lazy_uniform` decides what that leaves open.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from whereish.compiled import kernel
+from whereish.sampling.double_double import two_product
+
+__all__ = ["ROUNDING", "direction", "fraction", "log_error", "near_border", "nearest_node"]
+
+ROUNDING: Final = 2.0**-48
+"""Relative error allowed for a short chain of double operations: 32 units of 2^-53."""
+
+
+@kernel
+def fraction(word: np.uint64, skip: int) -> float:
+    """Midpoint of the interval of 53 bits after the first `skip` (at most 11) bits.
+
+    In [2^-54, 1 - 2^-53], so that tables may be indexed and logarithms divided by: the
+    last midpoint would round to 1 and is rounded down.  The uniform number differs from it
+    by at most 2^-53: half of that is the interval's, half the rounding of the midpoint.
+    """
+    bits = (word >> np.uint64(11 - skip)) & np.uint64(0x1FFFFFFFFFFFFF)
+    return min((np.int64(bits) + 0.5) * 2.0**-53, 1.0 - 2.0**-53)
+
+
+@kernel
+def log_error(midpoint: float) -> float:
+    """Bound on |ln U - ln a| for a uniform U with 53-bit midpoint a, and on rounding a.
+
+    2^-53 / (a - 2^-53) < 2^-52 / a for a >= 2^-40; below that the linear bound is not
+    worth its proof, and the draw goes to ball arithmetic.
+    """
+    return 2.0**-52 / midpoint if midpoint >= 2.0**-40 else math.inf
+
+
+@kernel
+def direction(word: np.uint64) -> tuple[float, float]:
+    """Cosine and sine of a uniform angle: three bits for the octant, 53 for the rest.
+
+    Taylor polynomials on [0, pi/4] with remainder below 5e-17; with the interval of
+    the angle and the roundings, each coordinate is within 2^-50 of the truth.
+    """
+    phi = fraction(word, 3) * (math.pi / 4)
+    q = phi * phi
+    s = 1 / 6227020800 - q * (1 / 1307674368000 - q / 355687428096000)
+    s = -1 / 5040 + q * (1 / 362880 + q * (-1 / 39916800 + q * s))
+    s = phi + phi * q * (-1 / 6 + q * (1 / 120 + q * s))
+    c = 1 / 479001600 - q * (1 / 87178291200 - q / 20922789888000)
+    c = -1 / 720 + q * (1 / 40320 + q * (-1 / 3628800 + q * c))
+    c = 1 - 0.5 * q + q * q * (1 / 24 + q * c)
+    if word >> np.uint64(63):
+        s, c = c, s
+    if (word >> np.uint64(62)) & np.uint64(1):
+        s = -s
+    if (word >> np.uint64(61)) & np.uint64(1):
+        c = -c
+    return c, s
+
+
+@kernel
+def nearest_node(coordinate: float, step: float) -> tuple[float, float]:
+    """A number n of steps next to `coordinate`, and what is left: coordinate - n * step.
+
+    What is left is at most 0.52 steps, off by at most 2^-52 steps: n * step is product +
+    low, exactly (Dekker), and coordinate - product is exact or that small.  So errors of a
+    cell do not grow with the secret's coordinates, nor does the time that they cost.
+    """
+    n = np.rint(coordinate * (1 / step))
+    product, low = two_product(n, step)
+    return n, (coordinate - product) - low
+
+
+@kernel
+def near_border(coordinate: float, floor: float, error: float) -> bool:
+    """Whether an error this large could move `coordinate` into another cell.
+
+    Written so that NaN and infinity count as near.
+    """
+    offset = coordinate - floor
+    return not (offset > error and offset < 1 - error)
