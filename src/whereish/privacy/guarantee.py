@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from whereish.errors import InvalidInput, printable, shortened
 from whereish.notebook import table
@@ -70,14 +70,7 @@ class Guarantee:
 
     def __add__(self, other: Guarantee) -> Guarantee:
         """Sequential composition: both reports of one secret together keep the sum."""
-        if not isinstance(other, Guarantee):
-            raise InvalidInput(_NO_SUM)
-        return Guarantee(
-            self.metric + other.metric,
-            min(self.basis, other.basis),
-            _joined(self.source, other.source),
-            _joined(self.numerics, other.numerics),
-        )
+        return _added(Guarantee, self, other)
 
     def repeated(self, times: int) -> Guarantee:
         """`times` independent reports of one secret; also a group of `times` equal secrets."""
@@ -177,14 +170,7 @@ class SpentBudget:
 
     def __add__(self, other: SpentBudget) -> SpentBudget:
         """Both releases about one secret revealed at most the sum, ex post."""
-        if not isinstance(other, SpentBudget):
-            raise InvalidInput(_NO_SUM)
-        return SpentBudget(
-            self.metric + other.metric,
-            min(self.basis, other.basis),
-            _joined(self.source, other.source),
-            _joined(self.numerics, other.numerics),
-        )
+        return _added(SpentBudget, self, other)
 
     def on(self, space: Space) -> SpentBudget:
         """The same, with what it owes to a projected plane, as for a guarantee."""
@@ -254,6 +240,21 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
+
+
+_Kept = TypeVar("_Kept", Guarantee, SpentBudget)
+
+
+def _added(kind: type[_Kept], one: _Kept, other: object) -> _Kept:
+    """The sum of two of a kind, on the weaker of their grounds."""
+    if not isinstance(other, kind):
+        raise InvalidInput(_NO_SUM)
+    return kind(
+        one.metric + other.metric,
+        min(one.basis, other.basis),
+        _joined(one.source, other.source),
+        _joined(one.numerics, other.numerics),
+    )
 
 
 def _joined(a: str, b: str) -> str:

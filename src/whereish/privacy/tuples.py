@@ -22,7 +22,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,10 +53,16 @@ class _OnTuples(Metric):
 
     base: Metric
     size: int
+    gathered: ClassVar[str]
 
     def __post_init__(self) -> None:
         if not isinstance(self.size, int) or self.size < 1:
             raise InvalidInput(f"a tuple must have a whole number >= 1 of entries; got {self.size}")
+
+    @property
+    def description(self) -> str:
+        """How entries are gathered, then the metric on one."""
+        return f"{self.gathered} over {self.size} entries of {self.base.description}"
 
     @property
     def absolute_error(self) -> float:
@@ -100,14 +106,10 @@ class TupleSum(_OnTuples):
     """
 
     kind = "tuple-sum"
+    gathered = "sum"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return np.asarray(self.base(x, y).sum(axis=-1))
-
-    @property
-    def description(self) -> str:
-        """Sum over entries."""
-        return f"sum over {self.size} entries of {self.base.description}"
 
     def _constant(self, other: _OnTuples) -> float:
         return 1.0 if isinstance(other, TupleSum) else float(self.size)
@@ -124,14 +126,10 @@ class TupleMax(_OnTuples):
     """
 
     kind = "tuple-max"
+    gathered = "maximum"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return np.asarray(self.base(x, y).max(axis=-1))
-
-    @property
-    def description(self) -> str:
-        """Maximum over entries."""
-        return f"maximum over {self.size} entries of {self.base.description}"
 
 
 @dataclass(frozen=True)

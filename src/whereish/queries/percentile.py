@@ -60,20 +60,10 @@ class _OrderStatistic(RecordQuery):
         )
 
     def _manhattan(self, records: Records) -> Sensitivity:
-        return Sensitivity(
-            Fraction(1),
-            True,
-            "an order statistic moves by at most the largest move of an entry, and the entry"
-            " that it is can move alone",
-        )
+        return _as_an_entry("and the entry that it is can move alone")
 
     def _maximum(self, records: Records) -> Sensitivity:
-        return Sensitivity(
-            Fraction(1),
-            True,
-            "an order statistic moves by at most the largest move of an entry, attained when all"
-            " are equal",
-        )
+        return _as_an_entry("attained when all are equal")
 
 
 @dataclass(frozen=True, init=False)
@@ -118,3 +108,9 @@ class Maximum(_OrderStatistic):
 
     def _rank(self, counts: IntArray) -> IntArray:
         return counts - 1
+
+
+def _as_an_entry(attained: str) -> Sensitivity:
+    """Sensitivity 1, which is tight."""
+    moves = "an order statistic moves by at most the largest move of an entry"
+    return Sensitivity(Fraction(1), True, f"{moves}, {attained}")

@@ -546,8 +546,7 @@ def test_a_query_under_a_divided_map_is_read(forge):
 @pytest.mark.parametrize(
     ("words", "refusal", "message"),
     [
-        # A law on cells does not say what happens between them.
-        ({"places": "continuous", "gradient_factor": 0.5}, InvalidInput, "x"),
+        ({"places": "continuous", "gradient_factor": 0.5}, NotPrivate, "edge weights"),
         ({"sweeps": 1}, NotPrivate, "sums of this mechanism"),
         ({"factor": 0.1}, NotPrivate, "better certificate"),
     ],
@@ -555,7 +554,9 @@ def test_a_query_under_a_divided_map_is_read(forge):
 def test_a_saved_map_whose_words_were_changed_is_refused(words, refusal, message, forge):
     """Each is refused for what it says: the hashes of these files are right."""
     levels = np.linspace(4e-4, 2e-3, 64).reshape(8, 8)
-    mechanism = EikonalMechanism.build(PrivacyMap(levels, cell="500 m"))
+    mechanism = EikonalMechanism.build(PrivacyMap(levels, cell="500 m"), frame=0)
     assert load(forge(mechanism)).factor == mechanism.factor
+    # A law on continuous places says which levels it was made for.
+    arrays = {"used": levels.astype(np.float32)} if "places" in words else {}
     with pytest.raises(refusal, match=message):
-        load(forge(mechanism, **words))
+        load(forge(mechanism, arrays, **words))
