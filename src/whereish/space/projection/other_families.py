@@ -77,7 +77,17 @@ class PlateCarree(_OfLatitude):
 
 
 @dataclass(frozen=True, slots=True)
-class AzimuthalEqualArea:
+class _Azimuthal:
+    """A projection about a place of the central meridian, whose latitude is `centre`."""
+
+    ellipsoid: Ellipsoid
+    meridian: float
+    centre: float
+    reach: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class AzimuthalEqualArea(_Azimuthal):
     """Lambert's azimuthal equal-area projection about (0, phi_0).
 
     Its derivative is E Q F.  F = diag(p, 1/p) takes the ellipsoid to its authalic sphere
@@ -93,11 +103,6 @@ class AzimuthalEqualArea:
     - About the centre azimuths turn fast, but Q = (U V) (V' S V), where U V turns by at most
       tan c/2 + tan beta times the way, and V' S V changes by (sec c/2 - cos c/2) |sin t|.
     """
-
-    ellipsoid: Ellipsoid
-    meridian: float
-    centre: float
-    reach: float = math.inf
 
     def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
         """An upper bound on each cell, and the value in its middle."""
@@ -193,7 +198,7 @@ class AzimuthalEqualArea:
 
 
 @dataclass(frozen=True, slots=True)
-class AzimuthalEquidistant:
+class AzimuthalEquidistant(_Azimuthal):
     """Geodesic polar coordinates about (0, phi_0): distances from the centre are true.
 
     Across, the plane has s where the ellipsoid has the reduced length m, m'' = -K m.  With
@@ -201,11 +206,6 @@ class AzimuthalEquidistant:
     than k s / sin(k s).  The curvature K = (1 - e² sin² phi)² / b² falls with |phi|, and the
     least |phi| of a geodesic is at an end of it, or 0.
     """
-
-    ellipsoid: Ellipsoid
-    meridian: float
-    centre: float
-    reach: float = math.inf
 
     def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
         """An upper bound on each cell, and one for its middle."""
