@@ -18,6 +18,45 @@ settings.register_profile("developer", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
+SLOW = (
+    "audit/test_statistical.py",
+    "contract/test_densities.py",
+    "engines/",
+    "interfaces/",
+    "mechanisms/channels/test_forged_words.py",
+    "mechanisms/channels/test_optimal.py",
+    "mechanisms/maps/",
+    "mechanisms/noise/",
+    "mechanisms/traces/",
+    "publish/formats/test_compact.py",
+    "publish/formats/test_files.py",
+    "publish/ledger/",
+    "publish/profiles/",
+    "publish/release/",
+    "publish/test_canaries.py",
+    "queries/test_answer.py",
+    "queries/test_sensitivity.py",
+    "queries/test_universal_optimality.py",
+    "solvers/eikonal/",
+    "solvers/geodesic/",
+    "solvers/optimal/",
+    "solvers/radial/",
+    "space/test_planes.py",
+    "studies/",
+    "test_compiled.py",
+    "test_extending.py",
+    "test_mutants.py",
+    "test_randomness.py",
+)
+"""Where tests take long, by paths below this folder: left out of `make quick`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and str(item.path.relative_to(here)).startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture
 def rng() -> SeededRandomness:
