@@ -247,7 +247,10 @@ def test_a_ledger_from_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "near"),
     [
-        (("report", "--epsilonn", "1"), "; did you mean --epsilon? see 'whereish report --help'"),
+        (
+            ("report", "--epsilonn", "1"),
+            "no such option --epsilonn; did you mean --epsilon? see 'whereish report --help'",
+        ),
         (("sanitise", "in.csv"), "; did you mean sanitize? see 'whereish --help'"),
     ],
 )

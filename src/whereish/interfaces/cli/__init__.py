@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from collections.abc import Iterable
 from importlib import import_module
@@ -34,6 +35,7 @@ COMMANDS = {
 """Command names and the modules whose ``command`` they are."""
 
 
+_WORDS = re.compile(r"--[a-z]+(-[a-z]+)*")
 _NEAR = "whereish.did_you_mean"
 
 
@@ -86,7 +88,9 @@ def _sentence(error: click.ClickException) -> str:
     if isinstance(error, click.BadParameter) and error.param is not None:
         what = f"the value of {error.param.opts[-1]} is not one that it takes"
     elif isinstance(error, click.NoSuchOption):
-        what = f"there is an option that it does not have{_nearest_option(error)}"
+        name = error.option_name
+        named = f" {name}" if _WORDS.fullmatch(name) else ""  # -48.8 is read as an option, too
+        what = f"no such option{named}{_nearest_option(error)}"
     elif where == "whereish":
         near = "" if context is None else context.meta.get(_NEAR, "")
         what = f"the command must be one of {', '.join(sorted(COMMANDS))}{near}"
