@@ -35,7 +35,7 @@ def test_stale_machine_code_is_not_used(tmp_path):
         return int(done.stdout)
 
     assert drawn() > 0
-    shared = tmp_path / "whereish" / "sampling" / "lazy_uniform.py"
+    shared = tmp_path / "whereish" / "sampling" / "words.py"
     text = shared.read_text()
     edited = text.replace("phi = fraction(word, 3)", "phi = 0.0 * fraction(word, 3)")
     assert edited != text

@@ -200,7 +200,7 @@ def test_the_least_price_on_oblong_cells_is_the_one_that_is_told(cell):
         levels = np.full((3, 3), price / min(cell))
         return EikonalMechanism.build(PrivacyMap(levels, cell=cell), places="continuous")
 
-    with pytest.raises(InvalidInput, match=r"continuous places; got 0\.008:") as told:
+    with pytest.raises(InvalidInput, match=r"continuous places .*; got 0\.008:") as told:
         build(0.008)
     least = float(re.search(r"at least ([0-9.]+) ", str(told.value))[1])
     with pytest.raises(InvalidInput, match="at least"):
