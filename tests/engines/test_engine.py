@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -111,3 +113,27 @@ def test_what_is_refused(tmp_path):
     out.mkdir()
     with pytest.raises(InvalidInput, match="exists already"):
         sanitize(people(), out, **PLAN)
+
+
+def test_a_task_that_outlives_a_failed_job_leaves_nothing(tmp_path, monkeypatch):
+    """Another thread of Dask writes while the hidden folder is being removed."""
+    late, tries = [], []
+    removed = os.rmdir
+
+    class Failing(Lists):
+        def run(self, frame, columns, attempt):
+            late.append(lambda: attempt(frame[0].select(columns).to_batches(), 0))
+            raise InvalidInput("the job failed")
+
+    def rmdir(path, **options):
+        tries.extend(late)
+        while late:
+            with contextlib.suppress(NotWritten):
+                late.pop()()
+        removed(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    with pytest.raises(InvalidInput, match="the job failed"):
+        EngineSanitizer(Failing()).sanitize(people(), tmp_path / "out", **PLAN)
+    assert len(tries) == 1
+    assert list(tmp_path.iterdir()) == []

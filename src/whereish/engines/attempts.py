@@ -21,6 +21,7 @@ holds for every mechanism.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -132,6 +133,20 @@ def write_attempt(
     return Part(name, rows, {} if tally is None else tally.counts)
 
 
+@contextlib.contextmanager
+def _open_to_tasks(folder: Path) -> Iterator[Path]:
+    """A new folder that tasks write to; afterwards it has a name that no task knows.
+
+    A task that goes on after the job has failed (another thread of Dask) adds nothing to it
+    then, so that it can be removed.
+    """
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        folder.rename(folder.with_name(f"closed-{uuid.uuid4().hex}"))
+
+
 def release_attempts(
     job: Job, output: Path, run: Callable[[Attempt], Iterable[Part | None]]
 ) -> None:
@@ -149,16 +164,15 @@ def release_attempts(
                 )
             place.refuse_foreign(overwrite=False)
             place.empty()
-            attempts = place.folder / f"attempts-{uuid.uuid4().hex}"
-            attempts.mkdir()
-            parts = [part for part in run(job.attempt(attempts)) if part is not None]
-            if not parts:
-                raise InvalidInput("the frame has no rows, so nothing is released")
-            place.staged.mkdir()
             counts: Counts = {}
-            for part in parts:
-                (attempts / part.name).replace(place.staged / part.name)
-                add_counts(counts, part.counts)
+            with _open_to_tasks(place.folder / f"attempts-{uuid.uuid4().hex}") as attempts:
+                parts = [part for part in run(job.attempt(attempts)) if part is not None]
+                if not parts:
+                    raise InvalidInput("the frame has no rows, so nothing is released")
+                place.staged.mkdir()
+                for part in parts:
+                    (attempts / part.name).replace(place.staged / part.name)
+                    add_counts(counts, part.counts)
             place.commit(uuid.uuid4().hex, sum(part.rows for part in parts), counts, job.ledger)
     except OSError as error:
         if isinstance(error, NotWritten):
