@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.randomness import Randomness
-from whereish.space.points import plain_numbers
+from whereish.space.points import one_place, plain_numbers
 from whereish.units import Epsilon
 
 __all__ = ["ReproducibleArray", "perturb"]
@@ -52,6 +53,8 @@ def perturb(
     >>> len(lon)
     1
     """
+    if (one := _one_report(lon, lat, epsilon, decimals, rng)) is not None:
+        return one
     shape = np.shape(lon)
     if shape != np.shape(lat):
         raise InvalidInput(f"lon and lat must have one shape; got {shape} and {np.shape(lat)}")
@@ -62,3 +65,22 @@ def perturb(
     if reports.reproducible:
         return x.view(ReproducibleArray), y.view(ReproducibleArray)
     return x, y
+
+
+def _one_report(
+    lon: Any, lat: Any, epsilon: Epsilon | str, decimals: int, rng: Randomness | None
+) -> tuple[FloatArray, FloatArray] | None:
+    """What :func:`perturb` gives for one place in plain numbers; None for all else."""
+    if rng is not None or type(decimals) is not int or type(epsilon) not in (str, Epsilon):
+        return None
+    listed = type(lon) is list and type(lat) is list and len(lon) == len(lat) == 1
+    place = one_place((lon[0], lat[0]) if listed else (lon, lat), (360.0, 90.0))
+    if place is None:
+        return None
+    x, y = _mechanism(epsilon, decimals).report_one(place)
+    return (np.array([x]), np.array([y])) if listed else (np.array(x), np.array(y))
+
+
+@lru_cache(maxsize=64)
+def _mechanism(epsilon: Epsilon | str, decimals: int) -> GlobeLaplace:
+    return GlobeLaplace(epsilon, decimals=decimals)

@@ -38,6 +38,9 @@ _SLACK_DEGREES = 2e-6
 theta² times the Earth's radius, 0.13 m for 30 seconds of arc."""
 
 
+_NONE = Stretch(1.0, True)
+
+
 @dataclass(frozen=True, slots=True)
 class Plane:
     """Coordinates x, y in metres.
@@ -103,7 +106,7 @@ class Plane:
     @property
     def _stretch(self) -> Stretch:
         if self.crs is None or self.region is None:
-            return Stretch(1.0, True)
+            return _NONE
         return stretch_of(self.crs, self.region, self.shift)
 
     @classmethod

@@ -17,6 +17,7 @@ __all__ = [
     "Space",
     "as_points",
     "checked_coordinates",
+    "one_place",
     "plain_numbers",
     "seem_degrees",
     "stacked_degrees",
@@ -120,6 +121,27 @@ def checked_coordinates(places: Points | ArrayLike, space: Space) -> FloatArray:
         )
     space.check(array)
     return array
+
+
+def one_place(places: Any, bounds: tuple[float, float]) -> tuple[float, float] | None:
+    """The one place that `places` plainly is, each coordinate at most its bound in size.
+
+    None for all else, also for what is not allowed: :func:`checked_coordinates` takes or
+    refuses that.  Looking at plain numbers costs a microsecond, an array's checks many.
+    """
+    if type(places) is np.ndarray:
+        if places.size != 2 or places.dtype != np.float64 or places.ndim > 2:
+            return None
+        places = places.tolist()
+    if type(places) in (list, tuple) and len(places) == 1:
+        places = places[0]
+    if type(places) not in (list, tuple) or len(places) != 2:
+        return None
+    x, y = places
+    if type(x) is not float or type(y) is not float:
+        return None
+    # NaN compares false.
+    return (x, y) if abs(x) <= bounds[0] and abs(y) <= bounds[1] else None
 
 
 def plain_numbers(values: ArrayLike, name: str) -> FloatArray:

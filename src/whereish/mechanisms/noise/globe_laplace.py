@@ -176,6 +176,15 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
         # Division, unlike multiplication by 1e-5, gives the double nearest to the decimal.
         return np.asarray(cells / 10.0**self.decimals)
 
+    @property
+    def _plain_bounds(self) -> tuple[float, float]:
+        return 360.0, 90.0
+
+    def _node(self, cell: tuple[int, int]) -> tuple[float, float]:
+        degree: int = 10**self.decimals
+        column, row = (cell[0] + 180 * degree) % (360 * degree) - 180 * degree, cell[1]
+        return 0.0 if abs(row) == 90 * degree else column / degree, row / degree
+
     def _canonical(self, cells: IntArray) -> IntArray:
         turn = 360 * 10**self.decimals
         cells[:, 0] = (cells[:, 0] + turn // 2) % turn - turn // 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
-from whereish.mechanisms.noise.rounded import RoundedMechanism
+from whereish.mechanisms.noise.rounded import LARGEST_CELL, RoundedMechanism
 from whereish.privacy.norms import Euclidean
 from whereish.sampling.lazy_uniform import LazyUniform, direction_ball, half
 from whereish.space.plane import Plane
@@ -59,6 +59,16 @@ class PlanarNoise(LatticeNoise):
     def space(self) -> Plane:
         """The declared plane."""
         return self.plane
+
+    @property
+    def _plain_bounds(self) -> tuple[float, float] | None:
+        if self.plane.crs is not None:
+            return None  # a region to lie in
+        reach = LARGEST_CELL * self.resolution
+        return reach, reach
+
+    def _node(self, cell: tuple[int, int]) -> tuple[float, float]:
+        return cell[0] * self.resolution, cell[1] * self.resolution
 
     @property
     def rounding(self) -> Length:

@@ -39,7 +39,7 @@ from whereish.privacy.guarantee import Guarantee
 from whereish.randomness import Randomness, secure
 from whereish.sampling.lazy_uniform import ARB_LOCK, DECIDED, REJECTED, UNDECIDED, LazyUniform
 from whereish.space.plane import Plane
-from whereish.space.points import Points, Space, checked_coordinates
+from whereish.space.points import Points, Space, checked_coordinates, one_place
 
 if TYPE_CHECKING:
     from flint import arb
@@ -102,8 +102,48 @@ class RoundedMechanism(Composable, ABC):
     def report(self, secrets: Points | ArrayLike, *, rng: Randomness | None = None) -> Points:
         """One independent report for each secret: the node of its cell."""
         source = secure(rng)
+        if (bounds := self._plain_bounds) is not None:
+            place = one_place(secrets, bounds)
+            if place is not None:
+                node = np.array([self._one_node(place, source)])
+                return Points.trusted(node, self.space, reproducible=source.reproducible)
         cells = self.cells(secrets, rng=source)
         return Points.trusted(self._places(cells), self.space, reproducible=source.reproducible)
+
+    @property
+    def _plain_bounds(self) -> tuple[float, float] | None:
+        """Sizes of coordinates within which every pair of numbers is a secret.
+
+        None where more must be looked at than sizes.
+        """
+        return None
+
+    def _node(self, cell: tuple[int, int]) -> tuple[float, float]:
+        """The coordinates that :meth:`_canonical` and :meth:`_places` give one cell."""
+        x, y = self._places(self._canonical(np.array([cell])))[0].tolist()
+        return x, y
+
+    def report_one(
+        self, secret: tuple[float, float], *, rng: Randomness | None = None
+    ) -> tuple[float, float]:
+        """The report of one secret that is known to be one, as plain numbers.
+
+        The same words go through the same kernel as in :meth:`report`, so the law and every
+        seeded draw are the same; what is left out are the checks and the arrays around it.
+        """
+        return self._one_node(secret, secure(rng))
+
+    def _one_node(self, secret: tuple[float, float], source: Randomness) -> tuple[float, float]:
+        secrets = np.array([secret])
+        cells, state = np.empty((1, 2), np.int64), np.empty(1, np.uint8)
+        while True:
+            words = source.words(self.words_per_draw)
+            if not self._fast(words, secrets, cells, state):
+                break
+            self._settle(words, secrets, cells, state, source, False)
+            if state[0] != REJECTED:
+                break
+        return self._node(tuple(cells[0].tolist()))
 
     def cells(
         self,
