@@ -21,6 +21,9 @@ contains a coordinate of the data: locations are secrets, also in tracebacks.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 __all__ = [
     "BudgetExceeded",
     "InsecureRandomness",
@@ -34,6 +37,7 @@ __all__ = [
     "SpaceMismatch",
     "UnitError",
     "WhereishError",
+    "import_extra",
     "printable",
     "shortened",
 ]
@@ -113,3 +117,11 @@ class MissingExtra(WhereishError, ImportError):
         super().__init__(
             f"{package} is needed here and is not installed; pip install 'whereish[{extra}]'"
         )
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """A module of an optional dependency; :class:`MissingExtra` where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra(module.partition(".")[0], extra) from None

@@ -102,8 +102,6 @@ def adversary_error(
     InvalidInput
         If the prior or the distances do not fit the channel.
 
-    Examples
-    --------
     >>> import whereish as wh
     >>> sites = [[0, 0], [100, 0]]
     >>> wh.adversary_error(wh.identity_channel(sites), None)

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from whereish.engines.attempts import Attempt, Part
 from whereish.engines.engine import EngineSanitizer
-from whereish.errors import InvalidInput, MissingExtra
+from whereish.errors import InvalidInput, import_extra
 from whereish.publish.formats.tables import BATCH_ROWS
 
 __all__ = ["sanitize"]
@@ -35,10 +35,7 @@ class DaskEngine:
     name = "Dask"
 
     def columns(self, frame: Any) -> Sequence[str]:
-        try:
-            import dask.dataframe  # noqa: F401
-        except ImportError:
-            raise MissingExtra("dask", "dask") from None
+        import_extra("dask.dataframe", "dask")
         return list(frame.columns)
 
     def run(self, frame: Any, columns: Sequence[str], attempt: Attempt) -> Sequence[Part | None]:

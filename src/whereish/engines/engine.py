@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Unpack, runtime_checkable
 
 from whereish import errors
 from whereish.engines.attempts import Attempt, Job, Part, release_attempts
 from whereish.errors import InvalidInput, NotWritten, WhereishError
-from whereish.mechanisms.base import Mechanism
 from whereish.publish.formats.tables import check_columns
 from whereish.publish.ledger.ledger import Ledger
 from whereish.publish.release.messages import not_finished
-from whereish.publish.rows.locations import Location
-from whereish.publish.rows.plan import build_sanitizer, plan_among
-from whereish.publish.rows.public_places import PlaceMap
-from whereish.publish.rows.times import TimeStep
-from whereish.space.box import Box
-from whereish.space.sites import Sites
-from whereish.units import Epsilon
+from whereish.publish.rows.plan import Plan, build_sanitizer, spell_out_plan
+from whereish.publish.sanitize import sanitize
 
 __all__ = ["Engine", "EngineSanitizer", "hide_engine_errors", "read_released"]
 
@@ -66,25 +60,15 @@ class EngineSanitizer:
 
     engine: Engine
 
+    @spell_out_plan(like=sanitize)
     def sanitize(
         self,
         frame: Any,
         output: str | Path,
         *,
-        lon: str | None = None,
-        lat: str | None = None,
-        geometry: str | None = None,
-        locations: Sequence[Location | tuple[str, str] | str] | None = None,
-        epsilon: Epsilon | str | None = None,
-        mechanism: Mechanism | str | None = None,
-        options: Mapping[str, Any] | None = None,
-        epsilon_column: str | None = None,
-        keep: Sequence[str] = (),
-        coarsen: Mapping[str, str | TimeStep] | None = None,
-        bbox: Box | None = None,
-        remap: PlaceMap | Sites | None = None,
         ledger: Ledger | None = None,
         subject: str | None = None,
+        **plan: Unpack[Plan],
     ) -> Any:
         """Blur the locations of an engine's data frame into a new folder of Parquet files.
 
@@ -119,7 +103,7 @@ class EngineSanitizer:
         NotFinished
             If the output was released, and what comes after failed.
         """
-        sanitizer = build_sanitizer(plan_among(locals()))
+        sanitizer = build_sanitizer(plan)
         with hide_engine_errors(self.engine.name):
             present = [str(name) for name in self.engine.columns(frame)]
         job = Job(frame, sanitizer, subject, ledger)

@@ -14,7 +14,7 @@ from typing import Any
 
 from whereish.engines.attempts import Attempt, Part
 from whereish.engines.engine import EngineSanitizer
-from whereish.errors import MissingExtra
+from whereish.errors import import_extra
 from whereish.publish.formats.tables import BATCH_ROWS
 
 __all__ = ["sanitize"]
@@ -26,10 +26,7 @@ class RayEngine:
     name = "Ray"
 
     def columns(self, frame: Any) -> Sequence[str]:
-        try:
-            import ray.data  # noqa: F401
-        except ImportError:
-            raise MissingExtra("ray", "ray") from None
+        import_extra("ray.data", "ray")
         with _silence_data_loggers():
             return list(frame.columns() or ())
 

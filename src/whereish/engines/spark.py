@@ -26,7 +26,7 @@ from whereish.engines.attempts import Attempt, Job, Part
 from whereish.engines.engine import EngineSanitizer
 from whereish.engines.hadoop.write import release_to_address
 from whereish.engines.spark_session import NAME, hide_spark_errors, refuse_patterns
-from whereish.errors import MissingExtra
+from whereish.errors import import_extra
 from whereish.publish.release.counts import counts_from_json, counts_to_json
 
 __all__ = ["sanitize"]
@@ -41,10 +41,7 @@ class SparkEngine:
     name = NAME
 
     def columns(self, frame: Any) -> Sequence[str]:
-        try:
-            import pyspark  # noqa: F401
-        except ImportError:
-            raise MissingExtra("pyspark", "spark") from None
+        import_extra("pyspark", "spark")
         return list(frame.columns)
 
     def run(self, frame: Any, columns: Sequence[str], attempt: Attempt) -> Sequence[Part]:

@@ -15,12 +15,13 @@ import hashlib
 import json
 import zipfile
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from whereish.space.sphere import Sphere
 
 __all__ = [
     "Artefact",
+    "Loadable",
     "SavedMechanism",
     "described",
     "load",
@@ -83,6 +85,25 @@ class Artefact:
     kind: str
     arrays: Mapping[str, NDArray[Any]]
     certificate: Mapping[str, Any]
+
+
+class Loadable:
+    """A class that :func:`saved_as` declares to read a kind of file."""
+
+    saved_kind: ClassVar[str]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what :meth:`save` wrote and verify it from its numbers alone.
+
+        Damaged or altered numbers are refused.
+        """
+        return cls.from_artefact(load_artefact(path, cls.saved_kind))
+
+    @classmethod
+    @abstractmethod
+    def from_artefact(cls, saved: Artefact) -> Self:
+        """What a file holds that was read already, verified from its numbers."""
 
 
 class _Entries(dict[str, Any]):
@@ -178,6 +199,8 @@ def saved_as(kind: str) -> Callable[[_Reader], _Reader]:
                 " another name for this kind"
             )
         _READERS[kind] = reader
+        if issubclass(reader, Loadable):
+            reader.saved_kind = kind
         return reader
 
     return declare

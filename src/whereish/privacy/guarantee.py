@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import Any, Self
 
 from whereish.errors import InvalidInput, printable, shortened
 from whereish.notebook import table
@@ -39,7 +39,51 @@ class Basis(IntEnum):
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class _Grounded:
+    """A metric, and what is known that it bounds."""
+
+    metric: Metric
+    basis: Basis
+    source: str
+    numerics: str = "exact"
+
+    def __add__(self, other: Self) -> Self:
+        """Both reports of one secret together: the sum, on the weaker of their grounds."""
+        if not isinstance(other, type(self)):
+            raise InvalidInput(_NO_SUM)
+        return type(self)(
+            self.metric + other.metric,
+            min(self.basis, other.basis),
+            _joined(self.source, other.source),
+            _joined(self.numerics, other.numerics),
+        )
+
+    def on(self, space: Space) -> Self:
+        """The same, with what it owes to a projected plane.
+
+        The operation that takes places there is named; where the plane's scale factor is
+        an estimate, so is the basis.
+        """
+        operation = space.operation if isinstance(space, Plane) else None
+        if operation is None or not isinstance(space, Plane):
+            return self
+        source = f"{self.source}; places on {space.crs} by {operation.description}"
+        if space.proven:
+            return replace(self, source=source)
+        source += f", whose scale factor {space.scale:.6f} is estimated from samples, not proven"
+        return replace(self, basis=Basis.ESTIMATED, source=source)
+
+    def level(self, radius: Length | str, base: Metric) -> float:
+        """Largest log-likelihood ratio (nats) of secrets within `radius` of each other."""
+        return self.metric.ratio_to(base) * Length.of(radius, name="radius").m
+
+    def __repr__(self) -> str:
+        kept, source = shortened(self.metric.description), shortened(self.source)
+        return f"{type(self).__name__}({kept}; {self.basis.name.lower()}: {source})"
+
+
+@dataclass(frozen=True, repr=False)
+class Guarantee(_Grounded):
     """The promise ln P(K(x) in S) - ln P(K(x') in S) <= metric(x, x').
 
     Parameters
@@ -63,28 +107,10 @@ class Guarantee:
     2.0
     """
 
-    metric: Metric
-    basis: Basis
-    source: str
-    numerics: str = "exact"
-
-    def __add__(self, other: Guarantee) -> Guarantee:
-        """Sequential composition: both reports of one secret together keep the sum."""
-        return _added(Guarantee, self, other)
-
     def repeated(self, times: int) -> Guarantee:
         """`times` independent reports of one secret; also a group of `times` equal secrets."""
         count = at_least_one(times, name="times", meaning="how often a release happens")
         return Guarantee(count * self.metric, self.basis, self.source, self.numerics)
-
-    def on(self, space: Space) -> Guarantee:
-        """The same, with what it owes to a projected plane.
-
-        The operation that takes places there is named; where the plane's scale factor is
-        an estimate, so is the guarantee.
-        """
-        basis, source = _located(self.basis, self.source, space)
-        return replace(self, basis=basis, source=source)
 
     def on_tuples(self, size: int) -> Guarantee:
         """Independent reports of each entry of a tuple of `size` secrets."""
@@ -93,10 +119,6 @@ class Guarantee:
     def implies(self, metric: Metric) -> bool:
         """Whether this guarantee is known to keep `metric` too."""
         return self.metric <= metric
-
-    def level(self, radius: Length | str, base: Metric) -> float:
-        """Largest log-likelihood ratio (nats) of secrets within `radius` of each other."""
-        return self.metric.ratio_to(base) * Length.of(radius, name="radius").m
 
     def epsilon(self, base: Metric) -> Epsilon:
         """The least epsilon known for which eps * base is kept."""
@@ -129,9 +151,6 @@ class Guarantee:
         words = f"{self.metric.description} ({self.basis.name.lower()}: {self.source})"
         return printable(words)
 
-    def __repr__(self) -> str:
-        return f"Guarantee({_briefly(self)})"
-
     def _repr_html_(self) -> str:
         return table(
             {
@@ -150,8 +169,8 @@ _NO_SUM = (
 )
 
 
-@dataclass(frozen=True)
-class SpentBudget:
+@dataclass(frozen=True, repr=False)
+class SpentBudget(_Grounded):
     """What one release revealed: for its reports r, ln P(r | x) - ln P(r | x') <= metric.
 
     Amounts spent on the same secret add up; with a :class:`Guarantee` they do not, and no
@@ -163,30 +182,12 @@ class SpentBudget:
     ('SpentBudget', 'THEOREM')
     """
 
-    metric: Metric
-    basis: Basis
-    source: str
-    numerics: str = "exact"
-
-    def __add__(self, other: SpentBudget) -> SpentBudget:
-        """Both releases about one secret revealed at most the sum, ex post."""
-        return _added(SpentBudget, self, other)
-
-    def on(self, space: Space) -> SpentBudget:
-        """The same, with what it owes to a projected plane, as for a guarantee."""
-        basis, source = _located(self.basis, self.source, space)
-        return replace(self, basis=basis, source=source)
-
     def implies(self, metric: Metric) -> bool:
         """Refused: an amount that depends on the reports keeps no metric."""
         raise InvalidInput(
             "what one release spent, ex post, implies no metric for all sets of reports: ask the"
             " bound that was declared before the release (TraceRelease.bound)"
         )
-
-    def level(self, radius: Length | str, base: Metric) -> float:
-        """Largest log-likelihood ratio (nats) of these very reports, within `radius`."""
-        return self.metric.ratio_to(base) * Length.of(radius, name="radius").m
 
     def to_json(self) -> dict[str, Any]:
         """A plain description, which no guarantee can be read from."""
@@ -212,25 +213,6 @@ class SpentBudget:
         words = f"{self.metric.description}, ex post ({self.basis.name.lower()}: {self.source})"
         return printable(words)
 
-    def __repr__(self) -> str:
-        return f"SpentBudget({_briefly(self)})"
-
-
-def _briefly(what: Guarantee | SpentBudget) -> str:
-    kept, source = shortened(what.metric.description), shortened(what.source)
-    return f"{kept}; {what.basis.name.lower()}: {source}"
-
-
-def _located(basis: Basis, source: str, space: Space) -> tuple[Basis, str]:
-    operation = space.operation if isinstance(space, Plane) else None
-    if operation is None or not isinstance(space, Plane):
-        return basis, source
-    source = f"{source}; places on {space.crs} by {operation.description}"
-    if space.proven:
-        return basis, source
-    source += f", whose scale factor {space.scale:.6f} is estimated from samples, not proven"
-    return Basis.ESTIMATED, source
-
 
 def _grounds(data: dict[str, Any]) -> tuple[Basis, str, str]:
     return Basis[data["basis"].upper()], _text(data["source"]), _text(data["numerics"])
@@ -240,21 +222,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
-
-
-_Kept = TypeVar("_Kept", Guarantee, SpentBudget)
-
-
-def _added(kind: type[_Kept], one: _Kept, other: object) -> _Kept:
-    """The sum of two of a kind, on the weaker of their grounds."""
-    if not isinstance(other, kind):
-        raise InvalidInput(_NO_SUM)
-    return kind(
-        one.metric + other.metric,
-        min(one.basis, other.basis),
-        _joined(one.source, other.source),
-        _joined(one.numerics, other.numerics),
-    )
 
 
 def _joined(a: str, b: str) -> str:

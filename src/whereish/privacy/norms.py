@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,13 +26,13 @@ class _OfCoordinates(Metric):
 class _Norm(_OfCoordinates):
     """A norm of the difference of coordinates in metres."""
 
-    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
-        return self._length(np.asarray(x, float) - np.asarray(y, float))
+    order: ClassVar[float]
 
-    @staticmethod
-    @abstractmethod
-    def _length(apart: FloatArray) -> FloatArray:
-        """The norm of each row."""
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        apart = np.asarray(x, float) - np.asarray(y, float)
+        if self.order == 2 and apart.shape[-1] == 2:
+            return np.asarray(np.hypot(apart[..., 0], apart[..., 1]))
+        return np.asarray(np.linalg.norm(apart, self.order, axis=-1))
 
     def stretched(self, scale: float) -> Metric:
         """The metric over `scale`."""
@@ -52,14 +52,7 @@ class Euclidean(_Norm):
     True
     """
 
-    kind = "euclidean"
-    description = "|x - x'|"
-
-    @staticmethod
-    def _length(apart: FloatArray) -> FloatArray:
-        if apart.shape[-1] == 2:
-            return np.asarray(np.hypot(apart[..., 0], apart[..., 1]))
-        return np.asarray(np.linalg.norm(apart, axis=-1))
+    kind, description, order = "euclidean", "|x - x'|", 2
 
 
 @dataclass(frozen=True)
@@ -67,16 +60,11 @@ class Manhattan(_Norm):
     """d_1: the sum of coordinate distances.
 
     >>> import whereish as wh
-    >>> float(wh.Manhattan()([0, 0], [3, 4]))
-    7.0
+    >>> wh.Manhattan()([[0, 0], [1, 1]], [3, 4]).tolist()
+    [7.0, 5.0]
     """
 
-    kind = "manhattan"
-    description = "|x - x'|_1"
-
-    @staticmethod
-    def _length(apart: FloatArray) -> FloatArray:
-        return np.asarray(np.abs(apart).sum(axis=-1))
+    kind, description, order = "manhattan", "|x - x'|_1", 1
 
 
 @dataclass(frozen=True)
@@ -90,12 +78,7 @@ class Chebyshev(_Norm):
     True
     """
 
-    kind = "chebyshev"
-    description = "|x - x'|_inf"
-
-    @staticmethod
-    def _length(apart: FloatArray) -> FloatArray:
-        return np.asarray(np.abs(apart).max(axis=-1))
+    kind, description, order = "chebyshev", "|x - x'|_inf", math.inf
 
 
 @dataclass(frozen=True)

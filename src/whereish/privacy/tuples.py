@@ -105,8 +105,7 @@ class TupleSum(_OnTuples):
     6.0
     """
 
-    kind = "tuple-sum"
-    gathered = "sum"
+    kind, gathered = "tuple-sum", "sum"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return np.asarray(self.base(x, y).sum(axis=-1))
@@ -120,13 +119,11 @@ class TupleMax(_OnTuples):
     """d_inf on tuples: the largest distance of an entry.
 
     >>> import whereish as wh
-    >>> farthest = wh.TupleMax(wh.Euclidean(), 2)
-    >>> float(farthest([[0, 0], [0, 0]], [[3, 4], [0, 1]]))
+    >>> float(wh.TupleMax(wh.Euclidean(), 2)([[0, 0], [0, 0]], [[3, 4], [0, 1]]))
     5.0
     """
 
-    kind = "tuple-max"
-    gathered = "maximum"
+    kind, gathered = "tuple-max", "maximum"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return np.asarray(self.base(x, y).max(axis=-1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from whereish.publish.job import FileJob, RowProgress
 from whereish.publish.ledger.ledger import Ledger, charges_of
 from whereish.publish.rows.bad_rows import numbered_from
 from whereish.publish.rows.locations import Location
-from whereish.publish.rows.plan import Plan, build_sanitizer, plan_among
+from whereish.publish.rows.plan import Plan, build_sanitizer
 from whereish.publish.rows.public_places import PlaceMap
 from whereish.publish.rows.sanitizer import METADATA_KEY, BatchSanitizer
 from whereish.publish.rows.subjects import Tally
@@ -36,55 +36,30 @@ from whereish.units import Epsilon
 __all__ = ["METADATA_KEY", "BatchSanitizer", "Release", "sanitize"]
 
 
-@overload
-def sanitize(
-    source: str | Path,
-    output: str | Path,
-    *,
-    lon: str | None = None,
-    lat: str | None = None,
-    geometry: str | None = None,
-    locations: Sequence[Location | tuple[str, str] | str] | None = None,
-    epsilon: Epsilon | str | None = None,
-    mechanism: Mechanism | str | None = None,
-    options: Mapping[str, Any] | None = None,
-    epsilon_column: str | None = None,
-    keep: Sequence[str] = (),
-    coarsen: Mapping[str, str | TimeStep] | None = None,
-    bbox: Box | None = None,
-    remap: PlaceMap | Sites | None = None,
-    ledger: Ledger | None = None,
-    subject: str | None = None,
-    layer: str | None = None,
-    sha256: str | None = None,
-    overwrite: bool = False,
-    keep_formulas: bool = False,
-    insecure_seed: int | None = None,
-    progress: RowProgress | None = None,
-) -> Release: ...
+class _OfFrames(Plan, total=False):
+    """The keywords of a release of a frame."""
+
+    ledger: Ledger | None
+    subject: str | None
+    insecure_seed: int | None
+
+
+class _OfFiles(_OfFrames, total=False):
+    """The keywords of a release of a file, or a folder of files."""
+
+    layer: str | None
+    sha256: str | None
+    overwrite: bool
+    keep_formulas: bool
+    progress: RowProgress | None
 
 
 @overload
-def sanitize(
-    source: Any,
-    output: None = None,
-    *,
-    lon: str | None = None,
-    lat: str | None = None,
-    geometry: str | None = None,
-    locations: Sequence[Location | tuple[str, str] | str] | None = None,
-    epsilon: Epsilon | str | None = None,
-    mechanism: Mechanism | str | None = None,
-    options: Mapping[str, Any] | None = None,
-    epsilon_column: str | None = None,
-    keep: Sequence[str] = (),
-    coarsen: Mapping[str, str | TimeStep] | None = None,
-    bbox: Box | None = None,
-    remap: PlaceMap | Sites | None = None,
-    ledger: Ledger | None = None,
-    subject: str | None = None,
-    insecure_seed: int | None = None,
-) -> Any: ...
+def sanitize(source: str | Path, output: str | Path, **arguments: Unpack[_OfFiles]) -> Release: ...
+
+
+@overload
+def sanitize(source: Any, output: None = None, **arguments: Unpack[_OfFrames]) -> Any: ...
 
 
 def sanitize(
@@ -197,7 +172,20 @@ def sanitize(
     >>> released.column_names, released.num_rows
     (['lon', 'lat', 'shop'], 2)
     """
-    plan = plan_among(locals())
+    plan = Plan(
+        lon=lon,
+        lat=lat,
+        geometry=geometry,
+        locations=locations,
+        epsilon=epsilon,
+        mechanism=mechanism,
+        options=options,
+        epsilon_column=epsilon_column,
+        keep=keep,
+        coarsen=coarsen,
+        bbox=bbox,
+        remap=remap,
+    )
     if (ledger is None) != (subject is None):
         raise InvalidInput(
             "ledger and subject belong together: the column of whom to charge, and where"

@@ -22,14 +22,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.sampling.lazy_uniform import ARB_LOCK, DECIDED, REJECTED, UNDECIDED, LazyUniform
-from whereish.sampling.words import (
-    ROUNDING,
-    direction,
-    fraction,
-    log_error,
-    near_border,
-    nearest_node,
-)
+from whereish.sampling.words import ROUNDING, fraction, log_error, moved_cell
 from whereish.solvers.radial.log_linear import LogLinear
 
 if TYPE_CHECKING:
@@ -255,14 +248,10 @@ def cells_of_proposals(
                     left += 1
                     continue
                 sure = sure and chance < accept - margin
-        cosine, sine = direction(words[4 * i + 3])
-        (east, x), (north, y) = nearest_node(secrets[i, 0], step), nearest_node(secrets[i, 1], step)
-        error = (slip + ROUNDING * radius) / step + ROUNDING
-        at_x, at_y = (x + radius * cosine) / step + 0.5, (y + radius * sine) / step + 0.5
-        column, row = math.floor(at_x), math.floor(at_y)
-        cells[i, 0] = np.int64(east) + np.int64(column)
-        cells[i, 1] = np.int64(north) + np.int64(row)
-        sure = sure and not near_border(at_x, column, error) and not near_border(at_y, row, error)
+        cells[i, 0], cells[i, 1], settled = moved_cell(
+            secrets[i, 0], secrets[i, 1], radius, slip, words[4 * i + 3], step
+        )
+        sure = sure and settled
         state[i] = DECIDED if sure else UNDECIDED
         left += not sure
     return left

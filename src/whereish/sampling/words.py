@@ -14,7 +14,15 @@ import numpy as np
 from whereish.compiled import kernel
 from whereish.sampling.double_double import two_product
 
-__all__ = ["ROUNDING", "direction", "fraction", "log_error", "near_border", "nearest_node"]
+__all__ = [
+    "ROUNDING",
+    "direction",
+    "fraction",
+    "log_error",
+    "moved_cell",
+    "near_border",
+    "nearest_node",
+]
 
 ROUNDING: Final = 2.0**-48
 """Relative error allowed for a short chain of double operations: 32 units of 2^-53."""
@@ -87,3 +95,24 @@ def near_border(coordinate: float, floor: float, error: float) -> bool:
     """
     offset = coordinate - floor
     return not (offset > error and offset < 1 - error)
+
+
+@kernel
+def moved_cell(
+    x: float, y: float, radius: float, slip: float, angle: np.uint64, step: float
+) -> tuple[np.int64, np.int64, bool]:
+    """Column and row of (x, y) + radius (cos t, sin t), and whether they are certain.
+
+    `radius` is off by at most `slip`; every other error is relative to it or to a step, and
+    covered by ROUNDING.
+    """
+    cosine, sine = direction(angle)
+    (east, from_east), (north, from_north) = nearest_node(x, step), nearest_node(y, step)
+    error = (slip + ROUNDING * radius) / step + ROUNDING
+    at_x, at_y = (
+        (from_east + radius * cosine) / step + 0.5,
+        (from_north + radius * sine) / step + 0.5,
+    )
+    column, row = math.floor(at_x), math.floor(at_y)
+    open_ = near_border(at_x, column, error) or near_border(at_y, row, error)
+    return np.int64(east) + np.int64(column), np.int64(north) + np.int64(row), not open_

@@ -80,8 +80,6 @@ def identity_channel(sites: PlacesLike) -> Channel:
     InvalidInput
         If the sites are no places of one space.
 
-    Examples
-    --------
     >>> import whereish as wh
     >>> wh.identity_channel([[0, 0], [100, 0]]).matrix.tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -98,10 +96,8 @@ def uniform_channel(sites: PlacesLike, reports: PlacesLike | None = None) -> Cha
     Raises
     ------
     InvalidInput
-        If the sites are no places of one space.
+        If the sites, or the reports, are no places of one space, or too many.
 
-    Examples
-    --------
     >>> import whereish as wh
     >>> wh.uniform_channel([[0, 0], [100, 0]]).matrix.tolist()
     [[0.5, 0.5], [0.5, 0.5]]

@@ -28,12 +28,10 @@ def exponential_channel(
     Raises
     ------
     InvalidInput
-        If epsilon, the metric and the sites do not fit each other.
     NotPrivate
-        If the integer weights fail their certificate.
+        If epsilon, the metric and the sites do not fit each other; if the integer weights
+        fail their certificate.
 
-    Examples
-    --------
     >>> import whereish as wh
     >>> channel = wh.exponential_channel([[0, 0], [100, 0]], "ln(2)/100 m")
     >>> channel.matrix.round(3).tolist()

@@ -41,8 +41,6 @@ def nearest_remap(sites: PlacesLike) -> Remap:
     InvalidInput
         If the sites are no places of one space.
 
-    Examples
-    --------
     >>> import whereish as wh
     >>> shops = [[0, 0], [1000, 0]]
     >>> (wh.PlanarLaplace("0.01/m") >> wh.nearest_remap(shops)).report([[40, 20]])

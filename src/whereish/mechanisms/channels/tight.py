@@ -26,7 +26,7 @@ def tight_channel(
 ) -> Channel:
     """The tight-constraints mechanism on `sites`, which keeps eps * d.
 
-    Contract: keeps ``eps * d`` between the sites, certified on the integer weights.
+    Contract: keeps ``eps * d`` between the sites, up to the rounding to integer weights tightly.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import Self, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,9 +32,15 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable, Remap
 from whereish.mechanisms.maps.entries import EIKONAL, check_claims
 from whereish.mechanisms.maps.file import law_entries, recertified, saved_law
-from whereish.mechanisms.maps.options import EikonalOptions, Places, check_map, check_places
+from whereish.mechanisms.maps.options import (
+    BuildKeywords,
+    EikonalOptions,
+    Places,
+    check_map,
+    check_places,
+)
 from whereish.mechanisms.maps.query import EikonalQuery, Query
-from whereish.mechanisms.saved import Artefact, load_artefact, save_artefact, saved_as
+from whereish.mechanisms.saved import Artefact, Loadable, save_artefact, saved_as
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.privacy.maps.privacy_map import PrivacyMap
@@ -54,7 +60,7 @@ __all__ = ["EikonalMechanism", "Places"]
 
 @saved_as(EIKONAL)
 @dataclass(frozen=True, eq=False)
-class EikonalMechanism(Composable):
+class EikonalMechanism(Composable, Loadable):
     """Reports cells of a privacy map (and of its frame), by their centres.
 
     Contract: keeps the least integral of eps along paths of the map, certified.
@@ -101,29 +107,13 @@ class EikonalMechanism(Composable):
     @overload
     @classmethod
     def build(
-        cls,
-        privacy_map: PrivacyMap,
-        *,
-        query: None = None,
-        places: Places = "cells",
-        neighbours: int | None = None,
-        frame: int | None = None,
-        divide_stencil: bool = False,
-        progress: Callable[[int, float], None] | None = None,
+        cls, privacy_map: PrivacyMap, *, query: None = None, **options: Unpack[BuildKeywords]
     ) -> EikonalMechanism: ...
 
     @overload
     @classmethod
     def build(
-        cls,
-        privacy_map: PrivacyMap,
-        *,
-        query: Query,
-        places: Places = "cells",
-        neighbours: int | None = None,
-        frame: int | None = None,
-        divide_stencil: bool = False,
-        progress: Callable[[int, float], None] | None = None,
+        cls, privacy_map: PrivacyMap, *, query: Query, **options: Unpack[BuildKeywords]
     ) -> EikonalQuery: ...
 
     @classmethod
@@ -332,12 +322,7 @@ class EikonalMechanism(Composable):
         save_artefact(path, EIKONAL, *law_entries(self, self.built, self.places))
 
     @classmethod
-    def load(cls, path: str | Path) -> EikonalMechanism:
-        """Read what :meth:`save` wrote; damaged or altered numbers are refused."""
-        return cls.from_artefact(load_artefact(path, EIKONAL))
-
-    @classmethod
-    def from_artefact(cls, saved: Artefact) -> EikonalMechanism:
+    def from_artefact(cls, saved: Artefact) -> Self:
         """The mechanism of a file that was read already, certified anew from its numbers."""
         mechanism = cls(*saved_law(saved))
         claim = "factor" if mechanism.places == "cells" else "gradient_factor"

@@ -25,14 +25,13 @@ from whereish.mechanisms.saved import Artefact, described
 from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import stencil_factor
-from whereish.solvers.eikonal.certify import metric_in_use
+from whereish.solvers.eikonal.certify import EdgeLaw, metric_in_use
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
 
 __all__ = [
     "EIKONAL",
     "EIKONAL_QUERY",
-    "Certified",
     "UnderMap",
     "check_claims",
     "claimed",
@@ -71,26 +70,6 @@ class UnderMap(Protocol):
         """The stencil factor by which the map was divided."""
 
 
-class Certified(Protocol):
-    """A law with the numbers of its certificate."""
-
-    @property
-    def metric(self) -> GraphMetric:
-        """The edges in use."""
-
-    @property
-    def factor(self) -> float:
-        """The largest share of an edge's promise that is used."""
-
-    @property
-    def worst(self) -> tuple[int, int]:
-        """The two cells of that edge."""
-
-    @property
-    def rounds(self) -> int:
-        """How often the weights were solved."""
-
-
 def edge_arrays(
     mechanism: UnderMap, promised: FloatArray, metric: GraphMetric
 ) -> dict[str, NDArray[Any]]:
@@ -102,7 +81,7 @@ def edge_arrays(
     }
 
 
-def edge_certificate(mechanism: UnderMap, law: Certified) -> dict[str, Any]:
+def edge_certificate(mechanism: UnderMap, law: EdgeLaw) -> dict[str, Any]:
     """The guarantee, the map, its edges and how far they are used."""
     return {
         "numpy": np.__version__,

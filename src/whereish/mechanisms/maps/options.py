@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
@@ -15,6 +15,7 @@ from whereish.solvers.eikonal.places import law_on_places
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 
 __all__ = [
+    "BuildKeywords",
     "EikonalOptions",
     "Places",
     "check_map",
@@ -25,6 +26,16 @@ __all__ = [
 ]
 
 Places = Literal["cells", "continuous"]
+
+
+class BuildKeywords(TypedDict, total=False):
+    """What :meth:`EikonalMechanism.build` takes besides the map and a query."""
+
+    places: Places
+    neighbours: int | None
+    frame: int | None
+    divide_stencil: bool
+    progress: Callable[[int, float], None] | None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.maps.entries import EIKONAL_QUERY, check_claims
 from whereish.mechanisms.maps.options import check_map, checked_neighbours, levels_in_use
 from whereish.mechanisms.maps.query_file import query_entries, recertified, saved_query
-from whereish.mechanisms.saved import Artefact, load_artefact, save_artefact, saved_as
+from whereish.mechanisms.saved import Artefact, Loadable, save_artefact, saved_as
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.privacy.maps.privacy_map import PrivacyMap
@@ -51,7 +51,7 @@ _ROWS = 4096  # secrets answered at a time
 
 @saved_as(EIKONAL_QUERY)
 @dataclass(frozen=True, eq=False)
-class EikonalQuery:
+class EikonalQuery(Loadable):
     """Reports answers of a public query, within the promise of a privacy map.
 
     Contract: keeps the least integral of eps along paths between cells, certified.
@@ -191,12 +191,7 @@ class EikonalQuery:
         save_artefact(path, EIKONAL_QUERY, *entries)
 
     @classmethod
-    def load(cls, path: str | Path) -> EikonalQuery:
-        """Read what :meth:`save` wrote, certified anew; damaged or altered numbers are refused."""
-        return cls.from_artefact(load_artefact(path, EIKONAL_QUERY))
-
-    @classmethod
-    def from_artefact(cls, saved: Artefact) -> EikonalQuery:
+    def from_artefact(cls, saved: Artefact) -> Self:
         """The mechanism of a file that was read already, certified anew from its numbers."""
         mechanism = cls(*saved_query(saved))
         check_claims(saved, mechanism, mechanism.factor, "factor")

@@ -55,10 +55,10 @@ def saved_query(
     metric = entries.saved_metric(saved, promised)
     law = QueryLaw(
         metric,
-        metric.set_distances(answer_of, len(answers)),
         entries.saved_counts(saved, "weights", answers.shape),
         entries.saved_counts(saved, "sums", (cells,)),
         *entries.claimed(saved, cells),
+        metric.set_distances(answer_of, len(answers)),
         promised,
     )
     return privacy_map, answers, answer_of, recertified(law), neighbours, divided

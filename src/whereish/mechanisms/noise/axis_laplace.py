@@ -21,7 +21,7 @@ from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, probability
-from whereish.mechanisms.noise.lattice_noise import LatticeNoise
+from whereish.mechanisms.noise.lattice_noise import LatticeNoise, OnPlane
 from whereish.mechanisms.noise.rounded import NUMERICS, check_resolution
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.norms import Manhattan
@@ -45,9 +45,7 @@ class _AxisLaplace(LatticeNoise, Calibrated):
     epsilon: Epsilon
     lattice: Length
 
-    def __init__(self, epsilon: Epsilon | str, *, resolution: Length | str = "1 m") -> None:
-        object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
-        self._declare_lattice(resolution)
+    def _check_declared(self) -> None:
         check_resolution(1 / self.epsilon.per_m, self.lattice.m)
 
     @property
@@ -114,8 +112,6 @@ class Laplace1D(_AxisLaplace):
     InvalidInput
         If epsilon is not > 0 per length, or the resolution is too fine.
 
-    Examples
-    --------
     >>> import whereish as wh
     >>> noise = wh.Laplace1D("0.01/m")
     >>> noise.mean_error.m
@@ -126,6 +122,11 @@ class Laplace1D(_AxisLaplace):
 
     words_per_draw = 1
 
+    def __init__(self, epsilon: Epsilon | str, *, resolution: Length | str = "1 m") -> None:
+        object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
+        self._declare_lattice(resolution)
+        self._check_declared()
+
     @property
     def space(self) -> Space:
         """The line in metres."""
@@ -133,7 +134,7 @@ class Laplace1D(_AxisLaplace):
 
 
 @dataclass(frozen=True, init=False)
-class ManhattanLaplace(_AxisLaplace):
+class ManhattanLaplace(_AxisLaplace, OnPlane):
     """Independent Laplace noise on both axes of a plane in true metres.
 
     Contract: keeps ``eps * Manhattan()``, tightly.  The metric belongs to the plane's
@@ -157,25 +158,13 @@ class ManhattanLaplace(_AxisLaplace):
     plane: Plane
     words_per_draw = 2
 
-    def __init__(
-        self,
-        epsilon: Epsilon | str,
-        *,
-        resolution: Length | str = "1 m",
-        plane: Plane | None = None,
-    ) -> None:
-        super().__init__(epsilon, resolution=resolution)
-        object.__setattr__(self, "plane", Plane.metres() if plane is None else plane)
+    def _check_declared(self) -> None:
+        super()._check_declared()
         if self.plane.crs is not None:
             raise InvalidInput(
                 "ManhattanLaplace must have a plane in true metres (d_1 has no meaning across a"
                 f" projection); got {self.plane.description}: use PlanarLaplace there"
             )
-
-    @property
-    def space(self) -> Space:
-        """The declared plane."""
-        return self.plane
 
 
 @kernel

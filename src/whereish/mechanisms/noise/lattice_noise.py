@@ -13,12 +13,12 @@ from whereish.privacy.norms import Euclidean
 from whereish.sampling.lazy_uniform import LazyUniform, direction_ball, half
 from whereish.space.plane import Plane
 from whereish.space.points import Points, checked_coordinates
-from whereish.units import Length
+from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["LatticeNoise", "PlanarNoise"]
+__all__ = ["LatticeNoise", "OnPlane", "PlanarNoise"]
 
 
 class LatticeNoise(RoundedMechanism):
@@ -44,13 +44,29 @@ class LatticeNoise(RoundedMechanism):
         return (arb(float(x)) + noise) / arb(self.resolution) + half()
 
 
-class PlanarNoise(LatticeNoise):
-    """Noise of a random radius in a uniform direction, on a declared plane.
+class OnPlane(LatticeNoise):
+    """Noise of a declared level, on a lattice of a declared plane.
 
-    A dataclass that derives from it declares `lattice` and `plane` among its fields.
+    A dataclass that derives from it declares `epsilon`, `lattice` and `plane` among its fields.
     """
 
+    epsilon: Epsilon
     plane: Plane
+
+    def __init__(
+        self,
+        epsilon: Epsilon | str,
+        *,
+        resolution: Length | str = "1 m",
+        plane: Plane | None = None,
+    ) -> None:
+        object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
+        self._declare_lattice(resolution)
+        self._declare_plane(plane)
+        self._check_declared()
+
+    def _check_declared(self) -> None:
+        """Refuse what does not fit together."""
 
     def _declare_plane(self, plane: Plane | None) -> None:
         object.__setattr__(self, "plane", Plane.metres() if plane is None else plane)
@@ -59,6 +75,13 @@ class PlanarNoise(LatticeNoise):
     def space(self) -> Plane:
         """The declared plane."""
         return self.plane
+
+
+class PlanarNoise(OnPlane):
+    """Noise of a random radius in a uniform direction, on a declared plane.
+
+    A dataclass that derives from it declares `lattice` and `plane` among its fields.
+    """
 
     @property
     def _plain_bounds(self) -> tuple[float, float] | None:

@@ -29,14 +29,7 @@ from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.norms import Euclidean
 from whereish.randomness import secure
 from whereish.sampling.lazy_uniform import DECIDED, LazyUniform
-from whereish.sampling.words import (
-    ROUNDING,
-    direction,
-    fraction,
-    log_error,
-    near_border,
-    nearest_node,
-)
+from whereish.sampling.words import fraction, log_error, moved_cell
 from whereish.space.plane import Plane
 from whereish.space.points import Points
 from whereish.units import Epsilon, Length
@@ -88,16 +81,7 @@ class PlanarLaplace(PlanarNoise, Calibrated):
     plane: Plane
     words_per_draw = 3
 
-    def __init__(
-        self,
-        epsilon: Epsilon | str,
-        *,
-        resolution: Length | str = "1 m",
-        plane: Plane | None = None,
-    ) -> None:
-        object.__setattr__(self, "epsilon", Epsilon.of(epsilon))
-        self._declare_lattice(resolution)
-        self._declare_plane(plane)
+    def _check_declared(self) -> None:
         check_resolution(2 / self.level, self.resolution)
 
     @property
@@ -197,21 +181,16 @@ def _cells(
     """Cells of x + r (cos t, sin t), with the error of the doubles bounded.
 
     The logarithms are off by at most :func:`log_error` each, which also covers the
-    rounding of the product a b; every other error is relative to r or to a step and
-    covered by ROUNDING.
+    rounding of the product a b; :func:`moved_cell` covers the rest.
     """
     left = 0
     for i in range(secrets.shape[0]):
         a, b = fraction(words[3 * i], 0), fraction(words[3 * i + 1], 0)
-        cosine, sine = direction(words[3 * i + 2])
         radius = -math.log(a * b) / level
-        (east, x), (north, y) = nearest_node(secrets[i, 0], step), nearest_node(secrets[i, 1], step)
-        error = ((log_error(a) + log_error(b)) / level + ROUNDING * radius) / step + ROUNDING
-        at_x, at_y = (x + radius * cosine) / step + 0.5, (y + radius * sine) / step + 0.5
-        column, row = math.floor(at_x), math.floor(at_y)
-        cells[i, 0] = np.int64(east) + np.int64(column)
-        cells[i, 1] = np.int64(north) + np.int64(row)
-        undecided = near_border(at_x, column, error) or near_border(at_y, row, error)
-        state[i] = undecided
-        left += undecided
+        slip = (log_error(a) + log_error(b)) / level
+        cells[i, 0], cells[i, 1], sure = moved_cell(
+            secrets[i, 0], secrets[i, 1], radius, slip, words[3 * i + 2], step
+        )
+        state[i] = not sure
+        left += not sure
     return left

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from whereish.arrays import IntArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable
-from whereish.mechanisms.records.geometric import NUMERICS
+from whereish.mechanisms.records.geometric import NUMERICS, refuse_null
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import rounded_up
 from whereish.privacy.tuples import Records
@@ -124,12 +124,12 @@ class CubeGeometric(Composable):
     records
         The universe of the entries, without null, and how many there are.
     epsilon
-        Nats per unit of value: a double or a fraction, taken exactly.
+        Nats per unit of the largest change, taken exactly.
 
     Raises
     ------
     InvalidInput
-        If the values have null, or epsilon is not > 0.
+        If the values have null, or epsilon times their step is too small.
 
     Examples
     --------
@@ -147,10 +147,7 @@ class CubeGeometric(Composable):
     epsilon: float
 
     def __init__(self, records: Records, epsilon: Fraction | float) -> None:
-        if records.values.null:
-            raise InvalidInput(
-                "geometric noise has no null to report: declare Values(..., null=False)"
-            )
+        refuse_null(records.values)
         exact = level(epsilon)
         per_step = exact * records.values.step
         if (2 * records.size + 64) / per_step > _LONGEST_TABLE:

@@ -229,10 +229,7 @@ class TruncatedGeometric(_Geometric):
         return mechanism
 
     def _set_values(self, values: Values) -> None:
-        if values.null:
-            raise InvalidInput(
-                "geometric noise has no null to report: declare Values(..., null=False)"
-            )
+        refuse_null(values)
         object.__setattr__(self, "values", values)
 
     @property
@@ -302,6 +299,12 @@ class TruncatedGeometric(_Geometric):
     def utility(self, prior: ArrayLike, gain: ArrayLike) -> float:
         """U(H, prior, gain): what a consumer gains who remaps as is best for them."""
         return consumer_utility(self.matrix, prior, gain)
+
+
+def refuse_null(values: Values) -> None:
+    """Geometric noise moves a value by steps, and null has no neighbours."""
+    if values.null:
+        raise InvalidInput("geometric noise has no null to report: declare Values(..., null=False)")
 
 
 def _whole_steps(radius: Fraction | float, step: Fraction) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from whereish.errors import InvalidInput, MissingExtra
+from whereish.errors import InvalidInput, import_extra
 from whereish.publish.formats.crs import require_degrees
 from whereish.publish.formats.geojson import count_features
 from whereish.publish.formats.registry import STATEMENT, format_of
@@ -25,11 +25,7 @@ __all__ = ["open_table", "write_table"]
 
 
 def _pyogrio() -> Any:
-    try:
-        import pyogrio
-    except ImportError:
-        raise MissingExtra("pyogrio", "geo") from None
-    return pyogrio
+    return import_extra("pyogrio", "geo")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from whereish.errors import LedgerUnavailable, MissingExtra
+from whereish.errors import LedgerUnavailable, import_extra
 from whereish.publish.ledger.ledger import TABLES
 
 __all__ = ["PostgresDatabase"]
@@ -24,11 +24,7 @@ class PostgresDatabase:
     """One PostgreSQL database; every thread of every process has its own connection."""
 
     def __init__(self, address: str) -> None:
-        try:
-            import psycopg
-        except ImportError:
-            raise MissingExtra("psycopg", "postgres") from None
-        self._psycopg: Any = psycopg
+        self._psycopg = import_extra("psycopg", "postgres")
         self._address = address
         self._local = threading.local()
         with self.transaction(writing=True) as run:

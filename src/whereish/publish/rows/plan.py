@@ -7,8 +7,9 @@ keywords.
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, TypeVar
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
@@ -21,7 +22,9 @@ from whereish.space.box import Box
 from whereish.space.sites import Sites
 from whereish.units import Epsilon
 
-__all__ = ["Plan", "build_sanitizer", "locations_of", "plan_among"]
+__all__ = ["Plan", "build_sanitizer", "locations_of", "spell_out_plan"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Plan(TypedDict, total=False):
@@ -44,9 +47,24 @@ class Plan(TypedDict, total=False):
     remap: PlaceMap | Sites | None
 
 
-def plan_among(arguments: Mapping[str, Any]) -> Plan:
-    """The plan among the arguments of a function that takes all of its keywords."""
-    return cast(Plan, {name: arguments[name] for name in Plan.__annotations__})
+def spell_out_plan(like: Callable[..., Any]) -> Callable[[_Function], _Function]:
+    """Show each keyword of ``**plan`` in the signature, as `like` declares it.
+
+    Type checkers read them from :class:`Plan`; ``help`` and notebooks read the signature.
+    """
+    keywords = inspect.signature(like).parameters
+
+    def spell_out(function: _Function) -> _Function:
+        declared = inspect.signature(function)
+        named = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        spelt = [keywords[name] for name in Plan.__annotations__]
+        positional = [p for p in named if p.kind is not p.KEYWORD_ONLY]
+        others = [p for p in named if p.kind is p.KEYWORD_ONLY]
+        signature = declared.replace(parameters=[*positional, *spelt, *others])
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return spell_out
 
 
 def build_sanitizer(plan: Plan, *, geometry: str | None = None) -> BatchSanitizer:
@@ -91,7 +109,7 @@ def _refuse_unknown(plan: Plan) -> None:
     known = list(Plan.__annotations__)
     for name in plan:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
+            close = difflib.get_close_matches(name, [*known, "ledger", "subject"], 1)
             meant = f"; did you mean {close[0]!r}?" if close else f": it has {', '.join(known)}"
             raise TypeError(f"sanitize() got an unexpected argument {name!r}{meant}")
 

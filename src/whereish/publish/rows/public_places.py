@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from whereish.arrays import FloatArray
-from whereish.errors import InvalidInput, MissingExtra
+from whereish.errors import InvalidInput, import_extra
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
 
@@ -59,10 +59,7 @@ class H3Cells:
 
     def __call__(self, degrees: FloatArray) -> FloatArray:
         """The centres."""
-        try:
-            import h3
-        except ImportError:
-            raise MissingExtra("h3", "geo") from None
+        h3 = import_extra("h3", "geo")
         centres = [
             h3.cell_to_latlng(h3.latlng_to_cell(lat, lon, self.resolution))
             for lon, lat in degrees.tolist()
@@ -83,10 +80,7 @@ class Roads:
 
     @cached_property
     def _tree(self) -> Any:
-        try:
-            import shapely
-        except ImportError:
-            raise MissingExtra("shapely", "geo") from None
+        shapely = import_extra("shapely", "geo")
         geometries = np.asarray(self.lines, dtype=object)
         kinds = set(shapely.get_type_id(geometries).tolist())
         if geometries.size == 0 or not kinds <= {1, 5}:

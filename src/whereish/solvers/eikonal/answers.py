@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, SolverError
 from whereish.privacy.maps.stencil import edge_integrals, edge_slices
-from whereish.solvers.eikonal.certify import RESERVE, metric_in_use, worst_edge
+from whereish.solvers.eikonal.certify import RESERVE, EdgeLaw, metric_in_use, worst_edge
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.masses import (
     SUM_LIMIT,
@@ -65,28 +65,16 @@ _CHUNK = 2**22  # entries of a block of E
 
 
 @dataclass(frozen=True, eq=False)
-class QueryLaw:
-    """Masses k_y·t[D(u, y)] that keep the promised edges, with the proof's numbers.
+class QueryLaw(EdgeLaw):
+    """Masses k_y·t[D(u, y)] of answers y.
 
     Attributes
     ----------
-    metric : the metric in use.
     distances : (answers, cells) integer distances to the sets of the answers.
-    weights : integer weights k per answer.
-    sums : exact sums of the masses per cell.
-    factor : largest share of an edge's promise that is used; at most 1.
-    worst : the two cells of that edge.
-    rounds : how often the weights were solved.
     promised : edge prices that the law keeps.
     """
 
-    metric: GraphMetric
     distances: NDArray[np.uint16]
-    weights: NDArray[np.uint64]
-    sums: NDArray[np.uint64]
-    factor: float
-    worst: tuple[int, int]
-    rounds: int
     promised: FloatArray
 
     def masses(self, cells: NDArray[np.intp]) -> NDArray[np.uint64]:
@@ -127,7 +115,7 @@ def law_on_answers(
         if progress is not None:
             progress(number, worst)
         if worst <= 1.0:
-            return QueryLaw(metric, distances, weights, sums, worst, where, number, promised)
+            return QueryLaw(metric, weights, sums, worst, where, number, distances, promised)
         lacks = np.maximum(np.nan_to_num(needs) - promised * (1.0 - RESERVE), 0.0)
         push = np.inf if number >= _LAST_ROUNDS else _PUSH
         with np.errstate(invalid="ignore"):

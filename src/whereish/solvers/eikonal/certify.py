@@ -30,6 +30,7 @@ from whereish.solvers.geodesic.masses import decay_table, integer_weights
 
 __all__ = [
     "CertifiedLaw",
+    "EdgeLaw",
     "certify",
     "edge_factors",
     "edges_between",
@@ -58,21 +59,17 @@ _STALLED = 1.0  # times the last round's excess: it must not grow
 
 
 @dataclass(frozen=True, eq=False)
-class CertifiedLaw:
-    """Masses k_y·t[D'(u,y)] that keep the promised edges, with the proof's numbers.
+class EdgeLaw:
+    """Integer masses that keep the promised edges, with the proof's numbers.
 
     Attributes
     ----------
     metric : the metric in use.
-    weights : integer weights k per cell.
+    weights : integer weights k per report.
     sums : exact sums of the masses per secret; 0 for cells that are no secrets.
     factor : largest (W' + |ln Z - ln Z'|) / W over the secrets' edges; at most 1.
     worst : the two cells of that edge.
     rounds : how often the weights were solved.
-    products : products with E over all rounds.
-    dropped : cells without weight.
-    sweeps : sweeps that settle every batch of sources.
-    core : distance, in quanta, within which the masses are flat.
     """
 
     metric: GraphMetric
@@ -81,6 +78,20 @@ class CertifiedLaw:
     factor: float
     worst: tuple[int, int]
     rounds: int
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedLaw(EdgeLaw):
+    """Masses k_y·t[D'(u,y)] of cells y.
+
+    Attributes
+    ----------
+    products : products with E over all rounds.
+    dropped : cells without weight.
+    sweeps : sweeps that settle every batch of sources.
+    core : distance, in quanta, within which the masses are flat.
+    """
+
     products: int
     dropped: int
     sweeps: int

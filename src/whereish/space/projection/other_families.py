@@ -15,10 +15,13 @@ from whereish.space.projection.interval import Interval
 __all__ = ["AzimuthalEqualArea", "AzimuthalEquidistant", "ParallelEqualArea", "PlateCarree"]
 
 
+@dataclass(frozen=True, slots=True)
 class _OfLatitude(ABC):
     """A family whose stretch depends on the latitude alone, in the same way north and south."""
 
-    __slots__ = ()
+    ellipsoid: Ellipsoid
+    meridian: float
+    constant: float
 
     def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
         """An upper bound on each cell, and the value in its middle."""
@@ -37,9 +40,6 @@ class ParallelEqualArea(_OfLatitude):
     Parallels are stretched by k = sqrt(c - n q) / m and meridians by 1/k.
     """
 
-    ellipsoid: Ellipsoid
-    meridian: float
-    constant: float
     cone: float
     reach: float = math.pi
 
@@ -58,9 +58,6 @@ class PlateCarree(_OfLatitude):
     it is greatest at the latitude nearest the equator.
     """
 
-    ellipsoid: Ellipsoid
-    meridian: float
-    constant: float
     rule: str
     reach: float = math.pi
 
