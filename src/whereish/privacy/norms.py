@@ -52,7 +52,8 @@ class Euclidean(_Norm):
     True
     """
 
-    kind, description, order = "euclidean", "|x - x'|", 2
+    kind = "euclidean"
+    description, order = "|x - x'|", 2
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ class Manhattan(_Norm):
     [7.0, 5.0]
     """
 
-    kind, description, order = "manhattan", "|x - x'|_1", 1
+    kind = "manhattan"
+    description, order = "|x - x'|_1", 1
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Chebyshev(_Norm):
     True
     """
 
-    kind, description, order = "chebyshev", "|x - x'|_inf", math.inf
+    kind = "chebyshev"
+    description, order = "|x - x'|_inf", math.inf
 
 
 @dataclass(frozen=True)

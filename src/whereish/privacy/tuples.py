@@ -105,7 +105,8 @@ class TupleSum(_OnTuples):
     6.0
     """
 
-    kind, gathered = "tuple-sum", "sum"
+    kind = "tuple-sum"
+    gathered = "sum"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return np.asarray(self.base(x, y).sum(axis=-1))
@@ -123,7 +124,8 @@ class TupleMax(_OnTuples):
     5.0
     """
 
-    kind, gathered = "tuple-max", "maximum"
+    kind = "tuple-max"
+    gathered = "maximum"
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return np.asarray(self.base(x, y).max(axis=-1))
