@@ -34,7 +34,7 @@ RELEASED: Final = "released"
 REFUNDED: Final = "refunded"
 
 _SPARE = Fraction(1, 10**12)
-_CHUNK = 500
+CHUNK = 500
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,9 @@ class Database(Protocol):
     def transaction(self, *, writing: bool) -> AbstractContextManager[Transaction]:
         """All or nothing; durable when the block has ended."""
 
+    def held(self) -> AbstractContextManager[Database]:
+        """The same over one connection, kept open for the thread that asks."""
+
 
 class Ledger:
     """Budgets of subjects, checked and charged in one step.
@@ -196,7 +199,7 @@ class Ledger:
             If the release is known for other charges, or was refunded.
         """
         release = release or uuid.uuid4().hex
-        wanted = _gathered(charges)
+        wanted = gathered(charges)
         state = PENDING if pending else RELEASED
         with self._database.transaction(writing=True) as run:
             run.lock(sorted({charge.subject for charge in wanted}))
@@ -209,16 +212,22 @@ class Ledger:
                 run.rows("DELETE FROM whereish_releases WHERE release = ?", [release])
             lacking = self._lacking(run, wanted, now)
             if lacking:
-                raise BudgetExceeded(
-                    f"{lacking} of {len({c.subject for c in wanted})} subjects have too little"
-                    f" left of {self.budget}; nothing was charged or released"
-                )
+                raise self.refusal(lacking, len({c.subject for c in wanted}))
             run.many(
                 "INSERT INTO whereish_releases (release, at, state) VALUES (?, ?, ?)",
                 [(release, now, state)],
             )
-            run.many(_INSERT, ((release, c.subject, now, c.epsilon.per_m, c.times) for c in wanted))
+            run.many(
+                INSERT_ENTRY, ((release, c.subject, now, c.epsilon.per_m, c.times) for c in wanted)
+            )
         return release
+
+    def refusal(self, lacking: int, of: int) -> BudgetExceeded:
+        """The error for a release that so many subjects cannot pay."""
+        return BudgetExceeded(
+            f"{lacking} of {of} subjects have too little left of {self.budget}; nothing was"
+            " charged or released"
+        )
 
     @staticmethod
     def _known(run: Transaction, release: str, wanted: Sequence[Charge]) -> str | None:
@@ -263,7 +272,9 @@ class Ledger:
                 [release],
             )
             # At the time of the charge, so that both leave a sliding window together.
-            run.many(_INSERT, [(release, who, at, eps, -times) for who, at, eps, times in lines])
+            run.many(
+                INSERT_ENTRY, [(release, who, at, eps, -times) for who, at, eps, times in lines]
+            )
 
     def statement(self, subject: str) -> Statement:
         """All lines about a subject."""
@@ -294,8 +305,8 @@ class Ledger:
         since = now - self.budget.window_s if self.budget.window_s is not None else None
         names = sorted(set(subjects))
         spent: dict[str, Fraction] = {}
-        for low in range(0, len(names), _CHUNK):
-            chunk = names[low : low + _CHUNK]
+        for low in range(0, len(names), CHUNK):
+            chunk = names[low : low + CHUNK]
             sql = (
                 "SELECT subject, epsilon_per_m, SUM(times) FROM whereish_entries"
                 f" WHERE subject IN ({', '.join('?' * len(chunk))})"
@@ -327,7 +338,7 @@ class Ledger:
             )
 
 
-_INSERT = (
+INSERT_ENTRY = (
     "INSERT INTO whereish_entries (release, subject, at, epsilon_per_m, times)"
     " VALUES (?, ?, ?, ?, ?)"
 )
@@ -345,10 +356,13 @@ TABLES = (
     "CREATE INDEX IF NOT EXISTS whereish_entries_of"
     " ON whereish_entries (subject, at, epsilon_per_m, times)",
     "CREATE INDEX IF NOT EXISTS whereish_entries_in ON whereish_entries (release)",
+    "CREATE TABLE IF NOT EXISTS whereish_answers (release TEXT PRIMARY KEY,"
+    " at DOUBLE PRECISION NOT NULL, fingerprint TEXT NOT NULL, answer TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS whereish_answers_at ON whereish_answers (at)",
 )
 
 
-def _gathered(charges: Iterable[Charge]) -> list[Charge]:
+def gathered(charges: Iterable[Charge]) -> list[Charge]:
     """One charge for each subject and level."""
     times: dict[tuple[str, Epsilon], int] = {}
     for charge in charges:

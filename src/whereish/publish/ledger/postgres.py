@@ -57,6 +57,14 @@ class PostgresDatabase:
                 f"the ledger's database cannot be used ({type(error).__name__})"
             ) from None
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[PostgresDatabase]:
+        """Itself: every thread's connection is kept open, this one's until the end."""
+        try:
+            yield self
+        finally:
+            self._forget()
+
     def _forget(self) -> None:
         self._local.__dict__.pop("held", None)
 

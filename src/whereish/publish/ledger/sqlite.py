@@ -1,7 +1,8 @@
 """The ledger's tables in an SQLite file: the default, for one host.
 
 Write-ahead log, synchronous = FULL: a charge that has returned survives a power cut.
-Every transaction opens its own connection, so that threads and forks share nothing.
+Every transaction opens its own connection, so that threads and forks share nothing; only
+:meth:`SqliteDatabase.held` keeps one, for a thread that writes all the time.
 
 The file names the subjects, so it is made for its owner alone, and SQLite gives its journals
 the same mode.  One that is there already is closed to others; what its group may do stays.
@@ -44,17 +45,17 @@ class SqliteDatabase:
     @contextlib.contextmanager
     def transaction(self, *, writing: bool) -> Iterator[_Run]:
         """`BEGIN IMMEDIATE` takes the write lock at once, so a check cannot grow stale."""
-        with self._connected() as connection:
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
-            try:
-                yield _Run(connection)
-                connection.execute("COMMIT")
-            finally:
-                # Closing rolls back what was not committed.
-                if connection.in_transaction:
-                    with contextlib.suppress(sqlite3.Error):
-                        connection.execute("ROLLBACK")
+        with self._connected() as connection, _transaction(connection, writing=writing) as run:
+            yield run
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[_Held]:
+        """The same file over one connection: the last to close one rewrites the journal."""
+        held = _Held(self)
+        try:
+            yield held
+        finally:
+            held.close()
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -65,9 +66,52 @@ class SqliteDatabase:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            raise LedgerUnavailable(
-                f"the ledger {self._path.name} cannot be used ({error})"
-            ) from None
+            raise self._unavailable(error) from None
+
+    def _unavailable(self, error: sqlite3.Error) -> LedgerUnavailable:
+        return LedgerUnavailable(f"the ledger {self._path.name} cannot be used ({error})")
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, *, writing: bool) -> Iterator[_Run]:
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+    try:
+        yield _Run(connection)
+        connection.execute("COMMIT")
+    finally:
+        # Closing rolls back what was not committed.
+        if connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+
+
+class _Held:
+    """Transactions over one connection, which is opened anew after an error."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+        self._open = contextlib.ExitStack()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextlib.contextmanager
+    def transaction(self, *, writing: bool) -> Iterator[_Run]:
+        if self._connection is None:
+            self._connection = self._open.enter_context(self._database._connected())
+        try:
+            with _transaction(self._connection, writing=writing) as run:
+                yield run
+        except sqlite3.Error as error:
+            self.close()
+            raise self._database._unavailable(error) from None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[_Held]:
+        yield self
+
+    def close(self) -> None:
+        self._connection = None
+        self._open.close()
 
 
 def _close_to_others(path: Path) -> None:

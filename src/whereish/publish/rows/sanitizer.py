@@ -23,7 +23,8 @@ from whereish.arrays import FloatArray
 from whereish.errors import InsecureRandomness, InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.privacy.guarantee import Guarantee
-from whereish.privacy.norms import Euclidean, Geodesic, Manhattan
+from whereish.privacy.norms import Geodesic
+from whereish.publish.charging import charged_epsilon, level_in_true_metres
 from whereish.publish.exposure import Exposure
 from whereish.publish.formats.compact import compacted, plain_field, plain_type
 from whereish.publish.rows.bad_rows import BadRows
@@ -140,7 +141,11 @@ class BatchSanitizer:
         """
         ours, space = self.mechanism.guarantee, self.mechanism.space
         in_degrees = not isinstance(self.locations[0], XY)
-        if in_degrees and isinstance(space, Plane) and math.isfinite(self._level()):
+        if (
+            in_degrees
+            and isinstance(space, Plane)
+            and math.isfinite(level_in_true_metres(self.mechanism))
+        ):
             return replace(ours, metric=self.epsilon() * Geodesic())
         return ours
 
@@ -178,7 +183,7 @@ class BatchSanitizer:
     def exposure(self, rows: int) -> Exposure:
         """What so many rows expose if all are one person's."""
         reports = rows * len(self.locations)
-        return Exposure(reports, reports * self._level(), named=False)
+        return Exposure(reports, reports * level_in_true_metres(self.mechanism), named=False)
 
     def statement(self, *, reproducible: bool) -> dict[str, Any]:
         """What is stated of the release, in it or beside it."""
@@ -260,29 +265,8 @@ class BatchSanitizer:
         return np.nextafter(levels * (self.epsilon().per_m / self.asked.per_m), np.inf)
 
     def epsilon(self) -> Epsilon:
-        """The level per true metre that one report keeps, for charging.
-
-        On a plane of scale k, d <= c * Euclidean there is at most c k in true metres.
-        """
-        level = self._level()
-        if not math.isfinite(level):
-            raise InvalidInput(
-                "the release cannot be charged: the guarantee is not epsilon x metres, but"
-                f" {self.mechanism.guarantee.metric.description}"
-            )
-        own = getattr(self.mechanism, "epsilon", None)
-        # The level that was asked for, where the roundings of the plane's scale hide it.
-        if isinstance(own, Epsilon) and math.isclose(own.per_m, level, rel_tol=1e-12):
-            return own
-        return Epsilon.per_metre(level)
-
-    def _level(self) -> float:
-        """The least known c for which a report keeps c times true metres; infinity if none."""
-        metric, space = self.mechanism.guarantee.metric, self.mechanism.space
-        if not isinstance(space, Plane):
-            return metric.ratio_to(Geodesic())
-        ratios = metric.ratio_to(Euclidean()), math.sqrt(2) * metric.ratio_to(Manhattan())
-        return min(ratios) * space.scale
+        """The level per true metre that one report keeps, for charging."""
+        return charged_epsilon(self.mechanism)
 
     def _reports(
         self, degrees: FloatArray, levels: FloatArray | None, rng: Randomness
