@@ -1,10 +1,11 @@
-"""Sample planes of the EPSG registry and look for tears and for stretching beyond the charge.
+"""Sample planes of the EPSG registry: tears, stretching beyond the charge, radii too short.
 
     python -m stress.planes --planes 2000 --segments 100000
 
 For each plane that is accepted: bisection along random segments for a jump of the image, pairs of
 places on both sides of every border of an area of use, and short segments whose images must not be
-longer than the plane's scale allows.  Prints how many were refused and why.
+longer than the plane's scale allows, nor, within a reach around the region, shorter than the
+smallest factor that radii count with.  Prints how many were refused and why.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ class Tally:
     torn: list[str] = field(default_factory=list)
     exceeded: list[str] = field(default_factory=list)
     excess: list[float] = field(default_factory=list)
+    shrunk: list[str] = field(default_factory=list)
+    spare: list[float] = field(default_factory=list)
+    without_factor: int = 0
     estimated_crs: list[str] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
@@ -60,6 +64,15 @@ class Tally:
             yield (
                 f"charge above the largest sampled stretching: median {middle:.1e}, 99% {most:.1e},"
                 f" least {min(self.excess):.1e}"
+            )
+        known = len(self.spare)
+        yield f"shortened beyond the smallest factor: {len(self.shrunk)} of {known} {self.shrunk}"
+        if self.spare:
+            middle, most = np.quantile(self.spare, [0.5, 0.99])
+            yield (
+                f"smallest sampled stretching above the factor: median {middle:.1e},"
+                f" 99% {most:.1e}, least {min(self.spare):.1e};"
+                f" no factor known around {self.without_factor}"
             )
         yield f"estimated: {' '.join(self.estimated_crs)}"
 
@@ -108,6 +121,16 @@ def look(plane: Plane, segments: int, generator: np.random.Generator, found: Tal
     found.excess.append(excess)
     if excess < 0:
         found.exceeded.append(f"{label} by {-excess:.3g}{'' if plane.proven else ' (estimated)'}")
+    reach = float(np.exp(generator.uniform(np.log(10.0), np.log(100_000.0))))
+    factor = plane.contraction(reach).factor
+    if factor == 0:
+        found.without_factor += 1
+        return
+    spare = smallest_stretch(plane, reach, segments, generator) / factor - 1
+    found.spare.append(spare)
+    if spare < 0:
+        words = "" if plane.proven else " (estimated)"
+        found.shrunk.append(f"{label} within {reach:.0f} m by {-spare:.3g}{words}")
 
 
 def random_region(bounds: tuple[float, float, float, float], generator: np.random.Generator) -> Box:
@@ -137,9 +160,32 @@ def images(plane: Plane, lon: np.ndarray, lat: np.ndarray) -> np.ndarray:
 
 
 def largest_stretch(plane: Plane, segments: int, generator: np.random.Generator) -> float:
-    """The largest ratio of lengths over short segments, a third of them along the region's edge."""
+    """The largest ratio of lengths over short segments of the region."""
+    assert plane.region is not None
+    apart, true = short_segments(plane, plane.region, segments, generator)
+    return float(((apart - ROUNDING_M) / true).max())
+
+
+def smallest_stretch(
+    plane: Plane, reach: float, segments: int, generator: np.random.Generator
+) -> float:
+    """The smallest ratio over short segments within `reach` metres of the region.
+
+    The box is a little smaller than all of that, so that every place of it is that near.
+    """
     r = plane.region
     assert r is not None
+    lowest = min(abs(r.y_low), abs(r.y_high)) if r.y_low * r.y_high > 0 else 0.0
+    up, across = 0.7 * reach / 112_000, 0.7 * reach / (112_000 * np.cos(np.radians(lowest)))
+    around = Box(r.x_low - across, r.y_low - up, r.x_high + across, r.y_high + up)
+    apart, true = short_segments(plane, around, segments, generator)
+    return float(((apart + ROUNDING_M) / true).min())
+
+
+def short_segments(
+    plane: Plane, r: Box, segments: int, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths on the plane and true ones of short segments, a third along the box's edge."""
     u, v = generator.uniform(size=(2, segments))
     edge, side = generator.uniform(size=segments) < 1 / 3, generator.integers(4, size=segments)
     u = np.where(edge & (side < 2), side, u)
@@ -153,7 +199,7 @@ def largest_stretch(plane: Plane, segments: int, generator: np.random.Generator)
     true = short_m(lon, lat, lon_2, lat_2)
     long = true > 50  # both ends may have been moved to one corner
     apart = np.hypot(*(images(plane, lon, lat) - images(plane, lon_2, lat_2)).T)
-    return float(((apart[long] - ROUNDING_M) / true[long]).max())
+    return apart[long], true[long]
 
 
 def largest_jump_m(

@@ -27,6 +27,7 @@ SLOW = (
     "mechanisms/channels/test_optimal.py",
     "mechanisms/maps/",
     "mechanisms/noise/",
+    "mechanisms/noise/test_true_radii_planes.py",
     "mechanisms/traces/",
     "publish/formats/test_compact.py",
     "publish/formats/test_files.py",

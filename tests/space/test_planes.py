@@ -19,13 +19,14 @@ from whereish.privacy.guarantee import Basis
 from whereish.randomness import SeededRandomness
 from whereish.space import Box, Plane
 from whereish.space.projection import stretch
+from whereish.space.projection.contraction import _surroundings
 from whereish.space.projection.operation import (
     Operation,
     available_operations,
     operation_for,
     steps_of,
 )
-from whereish.space.projection.stretch import MARGIN, stretch_at, widened
+from whereish.space.projection.stretch import MARGIN, stretch_at, stretches_at, widened
 
 TORN = {
     "EPSG:31467": (Box(8, 48, 11, 52), "DHDN to WGS 84 (2)"),
@@ -186,6 +187,73 @@ def test_no_short_segment_is_stretched_beyond_the_charge(crs):
     assert planes.largest_stretch(plane, 20_000, generator) <= plane.scale
 
 
+@pytest.mark.parametrize("reach", [1.0, 3_000.0, 100_000.0])
+@pytest.mark.parametrize("crs", FAMILIES)
+def test_the_smallest_factor_is_proven_and_tight(crs, reach):
+    """Around the region, against differences; between its middles no cell is overlooked."""
+    plane = Plane.projected(crs, FAMILIES[crs])
+    found = plane.contraction(reach)
+    if reach > 1e4 and crs == "EPSG:3031":
+        assert found.factor == 0.0  # as wide as half the globe, near the pole
+        return
+    box = _surroundings(FAMILIES[crs], found.reach_m)
+    assert box is not None
+    along, inside = np.linspace(0, 1, 1001), np.random.default_rng(6).uniform(size=(2, 4_000))
+    u = np.r_[along, along, 0 * along, 0 * along + 1, inside[0]]
+    v = np.r_[0 * along, 0 * along + 1, along, along, inside[1]]
+    operation = plane.operation
+    assert operation is not None
+    seen = stretches_at(operation, box.x_low + box.width * u, box.y_low + box.height * v)[1]
+    # Datum bounds are coarser: frames that turn; and a least inside is sampled to some 1e-5.
+    loose = 1e-4 if found.return_m > 0.005 else 2e-5
+    assert found.factor * (1 - 5e-10) <= seen.min() <= found.factor * (1 + loose)
+
+
+@pytest.mark.parametrize("crs", FAMILIES)
+def test_places_on_the_plane_are_no_farther_than_the_factor_says(crs):
+    """Reports in every direction around the corners and the middle of a region."""
+    region = FAMILIES[crs]
+    plane = Plane.projected(crs, region)
+    lon, lat = (
+        np.repeat([low, (low + high) / 2, high], 400)
+        for low, high in ((region.x_low, region.x_high), (region.y_low, region.y_high))
+    )
+    start = plane.from_degrees(lon, lat).coordinates
+    ways, reach = np.random.default_rng(9).uniform(0, 2 * np.pi, len(lon)), 20_000.0
+    found = plane.contraction(reach / 0.8)
+    assert reach / found.factor <= found.reach_m
+    there = start + reach * np.column_stack([np.cos(ways), np.sin(ways)])
+    true = Geod(ellps="WGS84").inv(lon, lat, *plane.to_degrees(wh.Points(there, plane)))[2]
+    assert true.max() <= reach / found.factor + found.return_m
+    # As long in the worst direction of the worst place, but for the factor's width over the box.
+    assert true.max() >= reach / plane.scale
+
+
+@pytest.mark.parametrize("crs", TORN)
+def test_places_return_from_a_shifted_plane_within_the_stated_error(crs):
+    region, shift = TORN[crs]
+    plane = Plane.projected(crs, region, shift=shift)
+    lon, lat = (
+        np.random.default_rng(4)
+        .uniform([region.x_low, region.y_low], [region.x_high, region.y_high], (500, 2))
+        .T
+    )
+    back = plane.to_degrees(plane.from_degrees(lon, lat))
+    away = Geod(ellps="WGS84").inv(lon, lat, *back)[2].max()
+    assert away <= plane.contraction(100.0).return_m < 2.0
+
+
+def test_a_smallest_factor_without_a_proof_is_estimated_with_care():
+    plane = Plane.projected("+proj=robin +datum=WGS84", Box(0, 30, 10, 40))
+    found = plane.contraction(1000.0)
+    assert not plane.proven
+    operation = plane.operation
+    assert operation is not None
+    lon, lat = np.random.default_rng(8).uniform([0, 30], [10, 40], (5_000, 2)).T
+    least = stretches_at(operation, lon, lat)[1].min()
+    assert 0.98 * least <= found.factor <= least
+
+
 def test_the_charge_keeps_its_margin_above_the_largest_stretch():
     """Web Mercator's largest factor in ball arithmetic: the charge is above it by the margin."""
     region = Box(2, 48, 3, 49)
@@ -269,5 +337,7 @@ def test_sampled_epsg_planes_are_neither_torn_nor_stretched_beyond_their_charge(
     found = planes.sample(25, 5_000, np.random.default_rng(2))
     assert found.torn == []
     assert found.exceeded == []
+    assert found.shrunk == []
+    assert len(found.spare) >= 20
     assert found.proven >= 22
     assert found.refused.total() > 0

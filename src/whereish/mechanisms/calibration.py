@@ -47,19 +47,27 @@ class TrueRadii(ABC):
         """True metres for each metre of the law, at most, within `reach` of `at` (anywhere)."""
         return 1.0
 
+    def _to_true(self, reach: float, at: Place | None) -> float:
+        """True metres that hold every report whose ideal one is within `reach` law metres."""
+        return reach * self.stretch(reach, at) + self.rounding.m
+
+    def _to_law(self, radius: float, at: Place | None) -> float:
+        """Law metres such that ideal reports within them are reported within `radius` true ones."""
+        left = max(radius - self.rounding.m, 0.0)
+        return left / self.stretch(left, at)
+
     def quantile(self, chance: float, *, at: Place | None = None) -> Length:
         """A radius in true metres that holds the report with at least probability `chance`.
 
         For every secret; or, smaller, for the one at the place `at`, which may then be read
         off the radius: show such a radius to nobody who may not know the place.
         """
-        reach = self.ideal_quantile(chance).m * (1 + _MARGIN)
-        return Length(reach * self.stretch(reach, at) + self.rounding.m)
+        return Length(self._to_true(self.ideal_quantile(chance).m * (1 + _MARGIN), at))
 
     def coverage(self, radius: Length | str, *, at: Place | None = None) -> float:
         """A probability with which the report is, at least, within `radius` true metres."""
-        left = max(Length.of(radius, name="radius").m - self.rounding.m, 0.0)
-        return self.cdf(Length(left / self.stretch(left, at) * (1 - _MARGIN)))
+        reach = self._to_law(Length.of(radius, name="radius").m, at)
+        return self.cdf(Length(reach * (1 - _MARGIN)))
 
 
 class Calibrated(TrueRadii):

@@ -7,7 +7,8 @@ mechanism that is private at eps/k on the plane is private at eps in true metres
 
 That needs one continuous function for the whole region: one coordinate operation is pinned
 (:mod:`whereish.space.projection.operation`), and k is proven for it where there is a closed form
-(:mod:`whereish.space.projection.stretch`).
+(:mod:`whereish.space.projection.stretch`).  So is the smallest factor, which tells how far
+reports are in true metres (:mod:`whereish.space.projection.contraction`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, shortened
 from whereish.space.box import Box
 from whereish.space.points import Points, stacked_degrees
+from whereish.space.projection.contraction import Contraction, contraction_at, contraction_of
 from whereish.space.projection.operation import Operation, available_operations, operation_for
 from whereish.space.projection.stretch import Stretch, stretch_of
 from whereish.units import Length
@@ -95,6 +97,24 @@ class Plane:
     def proven(self) -> bool:
         """Whether `scale` is proven; otherwise it is estimated from samples."""
         return self._stretch.proven
+
+    def contraction(self, reach: float, at: tuple[float, float] | None = None) -> Contraction:
+        """The smallest factor within `reach` true metres of the region, or of the place `at`.
+
+        `at` has the plane's coordinates.  The reach is rounded up to a quarter of an octave, so
+        that the same few are proven again and again.  Like `scale` it is proven or estimated.
+        """
+        if self.crs is None or self.region is None:
+            return Contraction(1.0, math.inf, 0.0)
+        further = 2.0 ** (math.ceil(4 * math.log2(max(reach, 1.0))) / 4)
+        if at is None:
+            return contraction_of(self.crs, self.region, self.shift, further)
+        place = np.array([at], dtype=np.float64)
+        self.check_region(place)
+        lon, lat = (float(axis[0]) for axis in _inverse(self._transformer(), *place.T))
+        tiny = _SLACK_DEGREES
+        part = Box(lon - tiny, lat - tiny, lon + tiny, lat + tiny)
+        return contraction_at(self.crs, self.region, self.shift, part, further)
 
     @property
     def operation(self) -> Operation | None:

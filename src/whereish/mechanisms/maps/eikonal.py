@@ -284,7 +284,7 @@ class EikonalMechanism(Composable, Loadable):
         return np.asarray(shares @ laws).reshape(self.reports.shape)
 
     def mse(self, prior: ArrayLike | None = None, *, remap: Remap | None = None) -> float:
-        """Expected squared error in square metres, secrets at cell centres.
+        """Expected squared error in square metres of the plane, secrets at cell centres.
 
         `prior` is over the map's cells (uniform by default) and need not be normalised;
         `remap` is applied to the reports first.

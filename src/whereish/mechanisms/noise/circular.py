@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
 from whereish.errors import InvalidInput, NotPrivate, shortened
-from whereish.mechanisms.calibration import TrueRadii, probability
+from whereish.mechanisms.calibration import probability
 from whereish.mechanisms.noise.lattice_noise import PlanarNoise
 from whereish.mechanisms.noise.rounded import NUMERICS, check_resolution
 from whereish.privacy.distinguishability import Distinguishability
@@ -44,7 +44,7 @@ Radial: TypeAlias = LogLinear | Callable[[float], float] | Sequence[ArrayLike]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class CircularNoise(PlanarNoise, TrueRadii):
+class CircularNoise(PlanarNoise):
     """Noise with density R(|v|), reported on a lattice.
 
     Contract: keeps l(|x - x'|) in true metres for the declared l; by default ``eps * Euclidean()``.
@@ -62,6 +62,11 @@ class CircularNoise(PlanarNoise, TrueRadii):
     resolution, plane
         As for :class:`~whereish.mechanisms.noise.planar_laplace.PlanarLaplace`; a plane's scale
         factor k is charged: R must keep l(d / k) on it.
+
+    Notes
+    -----
+    `quantile`, `coverage` and `mean_error` are in true metres, `cdf`, `ideal_quantile`, `tail`
+    and `expected_loss` in metres of the plane.
 
     Raises
     ------
@@ -136,11 +141,11 @@ class CircularNoise(PlanarNoise, TrueRadii):
 
     @property
     def mean_error(self) -> Length:
-        """Expected distance of the ideal report."""
-        return Length(self.expected_loss(Loss.power(1)))
+        """Expected distance of the ideal report in true metres, at most."""
+        return self._true_mean(self.expected_loss(Loss.power(1)))
 
     def expected_loss(self, loss: Loss | Callable[[FloatArray], FloatArray]) -> float:
-        """Psi(F, L), the expected loss of the ideal report's distance in metres."""
+        """Psi(F, L), the expected loss of the ideal report's distance in metres of the plane."""
         if not isinstance(loss, Loss):
             loss = Loss.of(loss)
         return self.radial.expectation(loss.value, cuts=loss.cuts)

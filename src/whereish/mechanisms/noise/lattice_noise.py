@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
+from whereish.mechanisms.calibration import Place, TrueRadii
 from whereish.mechanisms.noise.rounded import LARGEST_CELL, RoundedMechanism
 from whereish.privacy.norms import Euclidean
 from whereish.sampling.lazy_uniform import LazyUniform, direction_ball, half
 from whereish.space.plane import Plane
 from whereish.space.points import Points, checked_coordinates
+from whereish.space.projection.contraction import Contraction
+from whereish.space.sphere import FARTHEST_M
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
@@ -77,10 +80,15 @@ class OnPlane(LatticeNoise):
         return self.plane
 
 
-class PlanarNoise(OnPlane):
+class PlanarNoise(OnPlane, TrueRadii):
     """Noise of a random radius in a uniform direction, on a declared plane.
 
     A dataclass that derives from it declares `lattice` and `plane` among its fields.
+
+    Radii on a projected plane: a report within r metres of the secret on the plane is within
+    r / k true metres of it, k the smallest factor of the projection that far around the region
+    (:mod:`whereish.space.projection.contraction`).  Where none is known, reports may cross an
+    edge of the projection, and the radius is half a meridian, which holds everything.
     """
 
     @property
@@ -95,8 +103,54 @@ class PlanarNoise(OnPlane):
 
     @property
     def rounding(self) -> Length:
-        """Half a diagonal of a cell."""
+        """Half a diagonal of a cell, in metres of the plane."""
         return Length(self.resolution / math.sqrt(2))
+
+    def stretch(self, reach: float, at: Place | None) -> float:
+        """True metres for each metre of the plane, at most, within `reach` true metres."""
+        factor = self.plane.contraction(reach, at).factor
+        return 1 / factor if factor > 0 else math.inf
+
+    def coverage(self, radius: Length | str, *, at: Place | None = None) -> float:
+        """A probability with which the report is, at least, within `radius` true metres."""
+        far = Length.of(radius, name="radius").m >= FARTHEST_M
+        return 1.0 if far and self.plane.crs is not None else super().coverage(radius, at=at)
+
+    def _to_true(self, reach: float, at: Place | None) -> float:
+        found = self._around(reach + self.rounding.m, at)
+        if found is None:
+            return FARTHEST_M
+        true = (reach + self.rounding.m) / found.factor + found.return_m
+        return true if self.plane.crs is None else min(true, FARTHEST_M)
+
+    def _to_law(self, radius: float, at: Place | None) -> float:
+        known = self.plane.contraction(radius, at)
+        if known.factor == 0:
+            return 0.0
+        return max((radius - known.return_m) * known.factor - self.rounding.m, 0.0)
+
+    def _around(self, reach: float, at: Place | None) -> Contraction | None:
+        """What holds within `reach` metres of a secret on the plane; None if nothing is known."""
+        found = self.plane.contraction(reach, at)
+        while found.factor > 0:
+            if (true := reach / found.factor) <= found.reach_m:
+                return found
+            found = self.plane.contraction(true, at)
+        return None
+
+    def _true_mean(self, mean: float) -> Length:
+        """A bound of the expected true distance, from that on the plane.
+
+        For every R it is at most mean / k(R), and half a meridian where the radius is beyond R.
+        """
+        if self.plane.crs is None:
+            return Length(mean)
+        bounds = [FARTHEST_M]
+        for beyond in (1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.1):
+            found = self._around(self.ideal_quantile(1 - beyond).m * (1 + 2.0**-20), None)
+            if found is not None:
+                bounds.append(mean / found.factor + found.return_m + beyond * FARTHEST_M)
+        return Length(min(bounds))
 
     def _distances(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
         """|z - x| row by row, in metres of the plane."""

@@ -44,10 +44,10 @@ class OptimalCircular(CircularNoise):
     -----
     `loss_value` is the expected loss and `lower_bound` a proven lower bound of that of
     every noise density that meets the same conditions, circular or not; `gap` is
-    their relative difference.  For l = eps * d this is planar Laplace noise, whatever the
-    loss (ElSalamouny and Gambs 2018, Theorem 9); for (D, eps)-location privacy, which they
-    leave open, a staircase with steps of width D.  For a single-point region
-    (:meth:`Distinguishability.unlimited`) it is the uniform disk of density M.
+    their relative difference.  Losses are of distances in metres of the plane.  For l = eps * d
+    this is planar Laplace noise, whatever the loss (ElSalamouny and Gambs 2018, Theorem 9); for
+    (D, eps)-location privacy, which they leave open, a staircase with steps of width D.  For a
+    single-point region (:meth:`Distinguishability.unlimited`) it is the uniform disk of density M.
 
     Raises
     ------

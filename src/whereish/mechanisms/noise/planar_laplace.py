@@ -57,9 +57,10 @@ class PlanarLaplace(PlanarNoise, Calibrated):
     Notes
     -----
     Contract: keeps ``eps/k * Euclidean()`` on the plane's coordinates, tightly.
-    `mean_error`, `ideal_quantile`, `cdf` and `log_density` speak of the ideal report;
-    `quantile` and `coverage` of the rounded one.  All are in metres of the plane, which are
-    true metres unless it is a projection.
+    `quantile` and `coverage` speak of the rounded report, `mean_error` of the ideal one, in
+    true metres: on a projection the smallest scale factor around the region is counted as well.
+    `ideal_quantile`, `cdf` and `log_density` are in metres of the plane.  A place `at` has the
+    plane's coordinates.
 
     Raises
     ------
@@ -102,8 +103,8 @@ class PlanarLaplace(PlanarNoise, Calibrated):
 
     @property
     def mean_error(self) -> Length:
-        """Expected distance of the ideal report: 2/eps."""
-        return Length(2 / self.level)
+        """Expected distance of the ideal report in true metres, at most: 2/eps on the plane."""
+        return self._true_mean(2 / self.level)
 
     def cdf(self, radius: Length | str) -> float:
         """Probability that the ideal report lies within `radius`: 1 - (1 + eps r) e^{-eps r}."""

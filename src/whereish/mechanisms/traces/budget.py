@@ -173,7 +173,9 @@ class FixedUtility(_Strategy):
     Parameters
     ----------
     accuracy
-        alpha: the noise has level c_N / alpha in every hard step.
+        alpha: the noise has level c_N / alpha in every hard step, in metres of the noise's own
+        law.  In true metres the radius is ``noise(epsilon).quantile(confidence)``: up to 1%
+        longer on the globe.
     total
         What the whole trace may spend, per metre; None for no limit.
     eta, gamma

@@ -12,8 +12,8 @@ where m is the parallel's radius N cos phi / a.  Transverse Mercator adds the se
 with w = xi' + i eta' on the sphere, z = w + sum alpha_j sin 2jw, which stretches by
 |1 + sum 2j alpha_j cos 2jw|.
 
-Over a cell, ln k is at most its value in the middle plus the largest slopes times the cell's
-sides (mean value theorem), with
+Over a cell, ln k differs from its value in the middle by at most the largest slopes times the
+cell's sides (mean value theorem), which bounds k from above and below, with
 
     d ln k / d psi    = sin phi - C sin chi' + (S - n) / (1 - S²) dS/dpsi,
     d ln k / d lambda = (S - n) / (1 - S²) dS/dlambda.
@@ -49,18 +49,27 @@ class Conformal:
 
     def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
         """An upper bound of k on each cell, and k in its middle."""
+        return self._bounds(lon, lat, 1.0)
+
+    def least(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
+        """A lower bound of k on each cell, and k in its middle."""
+        return self._bounds(lon, lat, -1.0)
+
+    def _bounds(self, lon: Interval, lat: Interval, way: float) -> tuple[FloatArray, FloatArray]:
+        """The bound above (`way` is 1) or below (-1)."""
         middle_lon, middle_lat = (lon.lo + lon.hi) / 2, (lat.lo + lat.hi) / 2
         middle = self.ellipsoid.isometric(middle_lat)
         psi = lat.rising(self.ellipsoid.isometric)
         up, across = self._slopes(lon, lat, psi)
-        rise = np.maximum(up.hi * (psi.hi - middle), -up.lo * (middle - psi.lo))
-        rise = rise + across.magnitude * (lon.hi - lon.lo) / 2
+        up = way * up
+        change = np.maximum(up.hi * (psi.hi - middle), -up.lo * (middle - psi.lo))
+        change = change + across.magnitude * (lon.hi - lon.lo) / 2
         value = self._value(middle_lon, middle_lat, middle)
-        upper = value * np.exp(rise)
+        bound = value * np.exp(way * change)
         if self.series:
             size, drift = self._kruegers(lon, psi, middle_lon, middle)
-            value, upper = value * size, upper * (size + drift)
-        return upper, value
+            value, bound = value * size, bound * np.maximum(size + way * drift, 0.0)
+        return bound, value
 
     def _value(self, lon: FloatArray, lat: FloatArray, psi: FloatArray) -> FloatArray:
         sphere = self.ratio * psi + self.shift

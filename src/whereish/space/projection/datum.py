@@ -4,16 +4,22 @@ Places X of one ellipsoid go to A X + t in space (Helmert's similarity), and fro
 down to another ellipsoid, whatever the height h.  Space is stretched by at most |A|, and
 coming down by at most R / (R + h), R a radius of curvature.  PROJ's rotation is 1 + [theta] with
 an antisymmetric [theta], whose norm is sqrt(1 + theta²), forwards and (transposed) backwards.
+Its smallest singular value is 1.
 
 The frames (east, north, up) of a place and of its image differ by a small angle alpha, so
 a step east moves the image's latitude and height by at most tau = |A| (alpha + theta) of it,
-and so on.  That encloses the image of a cell around the image of its middle.
+and so on.  That encloses the image of a cell around the image of its middle.  Of a step's
+length at least the cosine of tau is left after coming down.
+
+PROJ takes heights for zero on the way back, and turns back by 1 - [theta], so that places
+return with an error: theta² times the Earth's radius, and |h| alpha.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,11 +42,12 @@ _EARTH_M = 6.4e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Image:
-    """Where cells go: enclosures in radians, and a bound of the stretching on the way."""
+    """Where cells go: enclosures in radians, and bounds of the stretching on the way."""
 
     lon: Interval
     lat: Interval
     stretch: FloatArray
+    least: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class Datum:
     last: Ellipsoid
     text: str = ""
     norm: float = 1.0
+    least: float = 1.0
     angle: float = 0.0
     moved_m: float = 0.0
 
@@ -62,11 +70,10 @@ class Datum:
         """The image of cells with these middles and half sides, in degrees."""
         middle_lon, middle_lat = np.radians(lon), np.radians(lat)
         east, north = np.radians(east), np.radians(north)
-        stretch = WGS84.stretch_to(self.first, Interval.around(middle_lat, north))
+        across, up = Interval.around(middle_lon, east), Interval.around(middle_lat, north)
+        stretch, least = WGS84.stretch_to(self.first, up)
         if not self.text:
-            return Image(
-                Interval.around(middle_lon, east), Interval.around(middle_lat, north), stretch
-            )
+            return Image(across, up, stretch, least)
         x, y, height = transformer_of(self.text).transform(lon, lat, np.zeros_like(lon))
         middle_lon, middle_lat = np.radians(x), np.radians(y)
         if not self.norm > 1.0 and not self.moved_m > 0.0 and self.first == self.last:
@@ -74,15 +81,26 @@ class Datum:
         else:
             tilt = self.norm * (self._alpha(lat, north) + self.angle)
         cosine = np.cos(np.minimum(np.abs(np.radians(lat)) + north, 1.56))
-        low = height - tilt * _EARTH_M * (east + north)
-        radius = np.where(low < 0, self.last.b**2 / self.last.a, self.last.a**2 / self.last.b)
-        stretch = stretch * self.norm / (1 + low / radius)
+        rise = tilt * _EARTH_M * (east + north)
+        low, high = height - rise, height + rise
+        small, large = self.last.b**2 / self.last.a, self.last.a**2 / self.last.b
+        stretch = stretch * self.norm / (1 + low / np.where(low < 0, small, large))
+        least = least * self.least * np.cos(tilt) / (1 + high / np.where(high < 0, large, small))
         bad = (tilt > _LARGEST_ANGLE) | ~np.isfinite(x) | ~np.isfinite(y) | (np.abs(low) > 1e4)
         return Image(
             Interval.around(middle_lon, 1.05 * east + 2 * tilt / cosine * north),
             Interval.around(middle_lat, 1.05 * north + 2 * tilt * east),
             np.where(bad, np.inf, stretch),
+            np.where(bad, 0.0, least),
         )
+
+    def return_m(self, lat: float) -> float:
+        """How far from a place PROJ may return from its image, at most, up to a latitude."""
+        if not self.text:
+            return 0.0
+        alpha = float(self._alpha(np.array([lat]), np.zeros(1))[0])
+        height = self.moved_m + abs(self.first.a - self.last.a) + abs(self.first.b - self.last.b)
+        return 1.1 * (self.angle**2 * _EARTH_M + height * (alpha + self.angle))
 
     def is_small(self, lat: float) -> bool:
         """Whether frames turn so little, up to a latitude in degrees, that the bounds hold."""
@@ -124,9 +142,10 @@ def datum_of(steps: list[Step], projected: Ellipsoid) -> Datum | None:
         first,
         projected,
         text,
-        math.prod(norm for norm, _, _ in each),
-        sum(theta for _, theta, _ in each),
-        sum(moved for _, _, moved in each),
+        math.prod(one.norm for one in each),
+        math.prod(one.least for one in each),
+        sum(one.theta for one in each),
+        sum(one.moved_m for one in each),
     )
 
 
@@ -139,8 +158,17 @@ def _cartesian(step: Step, *, inverse: bool) -> Ellipsoid | None:
 _TO_RADIANS = {"proj": "unitconvert", "xy_in": "deg", "xy_out": "rad"}
 
 
-def _similarity(step: Step) -> tuple[float, float, float] | None:
-    """Norm, rotation in radians, and the largest displacement in metres."""
+class _Similarity(NamedTuple):
+    """Both extreme stretches, rotation in radians, and the largest displacement in metres."""
+
+    norm: float
+    least: float
+    theta: float
+    moved_m: float
+
+
+def _similarity(step: Step) -> _Similarity | None:
+    """What a step in space does; None if it is not Helmert's similarity."""
     allowed = _HELMERT_KEYS | ({*_PIVOTS} if step["proj"] == "molobadekas" else set())
     if step["proj"] not in ("helmert", "molobadekas") or not set(step) <= allowed:
         return None
@@ -157,4 +185,4 @@ def _similarity(step: Step) -> tuple[float, float, float] | None:
     away = abs(scale - 1) + scale * theta  # |A - 1|
     norm = scale * math.hypot(1.0, theta)
     moved = norm * length(_SHIFTS) + away * (_EARTH_M + length(_PIVOTS))
-    return norm, theta, moved
+    return _Similarity(norm, scale, theta, moved)

@@ -81,13 +81,13 @@ class Ellipsoid:
         e = math.sqrt(self.e2)
         return np.asarray((1 - self.e2) * (s / (1 - self.e2 * s * s) + np.arctanh(e * s) / e))
 
-    def stretch_to(self, other: Ellipsoid, lat: Interval) -> FloatArray:
-        """Largest stretching when places keep latitude and longitude on another ellipsoid.
+    def stretch_to(self, other: Ellipsoid, lat: Interval) -> tuple[FloatArray, FloatArray]:
+        """Largest and smallest stretch when places keep latitude and longitude on another one.
 
         M'/M and N'/N are monotone in sin² φ, so the ends of the latitudes decide.
         """
         if self == other:
-            return np.ones_like(lat.lo)
+            return np.ones_like(lat.lo), np.ones_like(lat.lo)
         ratios = [
             radius(end)
             for end in (lat.mignitude, lat.magnitude)
@@ -96,7 +96,8 @@ class Ellipsoid:
                 lambda x: np.sqrt((1 - self.e2 * np.sin(x) ** 2) / (1 - other.e2 * np.sin(x) ** 2)),
             )
         ]
-        return np.asarray(np.max(ratios, axis=0) * (other.a / self.a))
+        size = other.a / self.a
+        return np.max(ratios, axis=0) * size, np.min(ratios, axis=0) * size
 
 
 WGS84 = Ellipsoid(WGS84_A, WGS84_E2)

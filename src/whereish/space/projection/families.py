@@ -35,7 +35,7 @@ _KROVAK_PARALLEL = 1.37008346281555
 
 
 class Family(Protocol):
-    """A projection with a formula for its largest stretching."""
+    """A projection with formulas for its largest and its smallest stretching."""
 
     @property
     def meridian(self) -> float:
@@ -53,6 +53,12 @@ class Family(Protocol):
         """An upper bound of the stretching on each cell, and the stretching in its middle.
 
         Longitudes are from the central meridian; all in radians.
+        """
+
+    def least(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
+        """A lower bound of what any direction is stretched by, and the least in the middle.
+
+        It means something only where the bound above is finite.
         """
 
 

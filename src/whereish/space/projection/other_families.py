@@ -28,9 +28,18 @@ class _OfLatitude(ABC):
         middle = (lat.lo + lat.hi) / 2
         return self._largest(lat), self._largest(Interval(middle, middle))
 
+    def least(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
+        """A lower bound on each cell, and the value in its middle."""
+        middle = (lat.lo + lat.hi) / 2
+        return self._smallest(lat), self._smallest(Interval(middle, middle))
+
     @abstractmethod
     def _largest(self, lat: Interval) -> FloatArray:
         """The largest stretch over an interval of latitudes."""
+
+    @abstractmethod
+    def _smallest(self, lat: Interval) -> FloatArray:
+        """The smallest stretch over an interval of latitudes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,9 @@ class ParallelEqualArea(_OfLatitude):
         k = root * _parallel(self.ellipsoid, lat).inverse()
         return np.maximum(k.hi, k.inverse().hi)
 
+    def _smallest(self, lat: Interval) -> FloatArray:
+        return np.asarray(1 / self._largest(lat))
+
 
 @dataclass(frozen=True, slots=True)
 class PlateCarree(_OfLatitude):
@@ -62,15 +74,19 @@ class PlateCarree(_OfLatitude):
     reach: float = math.pi
 
     def _largest(self, lat: Interval) -> FloatArray:
-        farthest, nearest = lat.magnitude, lat.mignitude
-        across = self.constant / self.ellipsoid.parallel(farthest)
+        return np.maximum(*self._factors(lat.magnitude, lat.mignitude))
+
+    def _smallest(self, lat: Interval) -> FloatArray:
+        return np.minimum(*self._factors(lat.mignitude, lat.magnitude))
+
+    def _factors(self, rising: FloatArray, falling: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Across and up; factors that rise with |phi| at one latitude, the falling at another."""
+        across = np.asarray(self.constant / self.ellipsoid.parallel(rising))
         if self.rule == "web":
-            up = 1 / (self.ellipsoid.meridian(farthest) * np.cos(farthest))
-        elif self.rule == "geodetic":
-            up = 1 / self.ellipsoid.meridian(nearest)
-        else:
-            up = np.ones_like(farthest)
-        return np.asarray(np.maximum(across, up))
+            return across, 1 / (self.ellipsoid.meridian(rising) * np.cos(rising))
+        if self.rule == "geodetic":
+            return across, 1 / self.ellipsoid.meridian(falling)
+        return across, np.ones_like(rising)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +115,8 @@ class AzimuthalEqualArea(_Azimuthal):
       |D - 1/D| |sin t|; the norm so by that times |S| |F|.  Likewise V by |p - 1/p| |E| |S|.
     - About the centre azimuths turn fast, but Q = (U V) (V' S V), where U V turns by at most
       tan c/2 + tan beta times the way, and V' S V changes by (sec c/2 - cos c/2) |sin t|.
+
+    All three factors keep areas, so the smallest stretch is 1 over the largest.
     """
 
     def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
@@ -121,6 +139,11 @@ class AzimuthalEqualArea(_Azimuthal):
         slow = far * (np.tan(np.arccos(np.clip(g_low, -1, 1)) / 2) + np.tan(beta.magnitude))
         inside = secant * off_centre * slow + recentre * reshape * (secant - 1 / secant) * spin
         return (value + np.minimum(outside, inside)) * grown, value
+
+    def least(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
+        """A lower bound on each cell, and the value in its middle."""
+        upper, value = self.bounds(lon, lat)
+        return 1 / upper, 1 / value
 
     def _beta(self, lat: FloatArray) -> FloatArray:
         """Authalic latitude."""
@@ -201,7 +224,8 @@ class AzimuthalEquidistant(_Azimuthal):
     Across, the plane has s where the ellipsoid has the reduced length m, m'' = -K m.  With
     K <= k² along the geodesic, m >= sin(k s) / k (Sturm), so nothing is stretched by more
     than k s / sin(k s).  The curvature K = (1 - e² sin² phi)² / b² falls with |phi|, and the
-    least |phi| of a geodesic is at an end of it, or 0.
+    least |phi| of a geodesic is at an end of it, or 0.  Since K > 0, m <= s: no direction is
+    shortened.
     """
 
     def bounds(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
@@ -217,6 +241,10 @@ class AzimuthalEquidistant(_Azimuthal):
         largest = self.ellipsoid.a / math.sqrt(1 - self.ellipsoid.e2)  # both M and N are below
         beyond = largest * np.hypot((lat.hi - lat.lo) / 2, (lon.hi - lon.lo) / 2)
         return self._across(s + beyond, lat), self._across(s, Interval(middle_lat, middle_lat))
+
+    def least(self, lon: Interval, lat: Interval) -> tuple[FloatArray, FloatArray]:
+        """1, along the geodesics from the centre."""
+        return np.ones_like(lon.lo), np.ones_like(lon.lo)
 
     def _across(self, s: FloatArray, lat: Interval) -> FloatArray:
         sign = math.copysign(1.0, self.centre)

@@ -15,8 +15,10 @@ A projection without a closed form is sampled instead: an estimate, no proof.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,7 +31,17 @@ from whereish.space.projection.families import Family, families_of
 from whereish.space.projection.interval import Interval
 from whereish.space.projection.operation import Operation, operation_for
 
-__all__ = ["MARGIN", "Stretch", "stretch_at", "stretch_of", "widened"]
+__all__ = [
+    "MARGIN",
+    "Chain",
+    "Stretch",
+    "chain_of",
+    "largest_bound",
+    "stretch_at",
+    "stretch_of",
+    "stretches_at",
+    "widened",
+]
 
 _WIDEST_REGION_DEGREES = 90.0
 _WORST_SCALE = 20.0
@@ -39,6 +51,12 @@ _TIGHT = 2e-7
 _MOST_CELLS = 8192
 MARGIN = 1e-9
 """Relative; for the roundings of doubles, here (some hundred of 2^-53) and in PROJ (nanometres)."""
+
+
+Bounds: TypeAlias = Callable[
+    [FloatArray, FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]
+]
+"""Upper bounds on cells (middles and half sides in degrees), and values in their middles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +105,16 @@ def widened(region: Box) -> Box:
 
 
 def stretch_at(operation: Operation, lon: FloatArray, lat: FloatArray) -> FloatArray:
-    """The largest factor by which any direction is stretched at each place, by differences.
+    """The largest factor by which any direction is stretched at each place, by differences."""
+    return stretches_at(operation, lon, lat)[0]
 
-    It is the larger singular value of the derivative between WGS84 metres and the
+
+def stretches_at(
+    operation: Operation, lon: FloatArray, lat: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The largest and the smallest factor at each place, by differences.
+
+    They are the singular values of the derivative between WGS84 metres and the
     plane's.  PROJ's own factors will not do: for Web Mercator they are relative to a
     sphere, and up to 0.7% too small.
     """
@@ -105,13 +130,14 @@ def stretch_at(operation: Operation, lon: FloatArray, lat: FloatArray) -> FloatA
     with np.errstate(invalid="ignore"):
         a, c = (xe - xw) / metres_east, (ye - yw) / metres_east
         b, d = (xn - xs) / metres_north, (yn - ys) / metres_north
-        # Singular values of [[a, b], [c, d]]: half of hypot(a + d, b - c) plus
+        # Singular values of [[a, b], [c, d]]: half of hypot(a + d, b - c) plus or minus
         # hypot(a - d, b + c).
-        return np.asarray((np.hypot(a + d, b - c) + np.hypot(a - d, b + c)) / 2)
+        one, other = np.hypot(a + d, b - c), np.hypot(a - d, b + c)
+        return np.asarray((one + other) / 2), np.asarray(np.abs(one - other) / 2)
 
 
 @dataclass(frozen=True, slots=True)
-class _Chain:
+class Chain:
     """A datum operation, then a projection, over a box."""
 
     datum: Datum
@@ -121,24 +147,49 @@ class _Chain:
     def bounds(
         self, lon: FloatArray, lat: FloatArray, east: FloatArray, north: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Bounds on cells (middles and half sides in degrees), and those in their middles."""
+        """Bounds of the largest stretch on cells, and those in their middles."""
         with np.errstate(all="ignore"):
             image = self.datum.image(lon, lat, east, north)
-            middle = (image.lon.lo + image.lon.hi) / 2 - self.family.meridian
-            half = (image.lon.hi - image.lon.lo) / 2
-            # The turn that is nearest the region's: longitudes are cut nowhere inside it.
-            middle = self.centre + np.remainder(middle - self.centre + np.pi, 2 * np.pi) - np.pi
-            across = Interval.around(middle, half)
-            last = self.datum.last.stretch_to(self.family.ellipsoid, image.lat)
+            across = self._from_meridian(image.lon)
+            last = self.datum.last.stretch_to(self.family.ellipsoid, image.lat)[0]
             upper, value = self.family.bounds(across, image.lat)
             upper = upper * image.stretch * last
             beyond = (across.magnitude > self.family.reach - 1e-9) | np.isnan(upper)
             beyond |= image.lat.magnitude >= np.pi / 2
         return np.where(beyond, np.inf, upper), value * image.stretch * last
 
+    def inverse_bounds(
+        self, lon: FloatArray, lat: FloatArray, east: FloatArray, north: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same for 1 over the smallest stretch; infinite where the other bounds are."""
+        nowhere = np.isinf(self.bounds(lon, lat, east, north)[0])
+        with np.errstate(all="ignore"):
+            image = self.datum.image(lon, lat, east, north)
+            last = self.datum.last.stretch_to(self.family.ellipsoid, image.lat)[1]
+            lower, value = self.family.least(self._from_meridian(image.lon), image.lat)
+            upper = 1 / (lower * image.least * last)
+            return np.where(nowhere | np.isnan(upper), np.inf, upper), 1 / (
+                value * image.least * last
+            )
+
+    def _from_meridian(self, lon: Interval) -> Interval:
+        """Longitudes from the central meridian, on the turn that is nearest the region's.
+
+        They are cut nowhere inside it.
+        """
+        middle = (lon.lo + lon.hi) / 2 - self.family.meridian
+        middle = self.centre + np.remainder(middle - self.centre + np.pi, 2 * np.pi) - np.pi
+        return Interval.around(middle, (lon.hi - lon.lo) / 2)
+
 
 def _proven(operation: Operation, box: Box) -> float | None:
     """A proven bound; None where no closed form is known, or PROJ does not follow it."""
+    chain = chain_of(operation, box)
+    return None if chain is None else largest_bound(chain.bounds, box) * (1 + MARGIN)
+
+
+def chain_of(operation: Operation, box: Box) -> Chain | None:
+    """The closed form of an operation over a box, if one is known that PROJ follows."""
     steps = operation.steps
     at = next((i for i, step in enumerate(steps) if families_of(step)), None)
     if at is None or any(step["proj"] != "axisswap" for step in steps[at + 1 :]):
@@ -150,14 +201,14 @@ def _proven(operation: Operation, box: Box) -> float | None:
         x, y = np.array([(box.x_low + box.x_high) / 2]), np.array([(box.y_low + box.y_high) / 2])
         image = datum.image(x, y, np.zeros(1), np.zeros(1))
         centre = math.remainder(float(image.lon.lo[0]) - family.meridian, 2 * math.pi)
-        chain = _Chain(datum, family, centre)
+        chain = Chain(datum, family, centre)
         if _follows(operation, chain, box):
-            return _largest(chain, box) * (1 + MARGIN)
+            return chain
     return None
 
 
-def _follows(operation: Operation, chain: _Chain, box: Box) -> bool:
-    """Whether PROJ stretches as the formula says, at some places of the box.
+def _follows(operation: Operation, chain: Chain, box: Box) -> bool:
+    """Whether PROJ stretches as the formulas say, at some places of the box.
 
     This guards against parameters that mean something else in another version of PROJ.
     Where the formula has no value (an edge), there is nothing to compare.
@@ -170,18 +221,22 @@ def _follows(operation: Operation, chain: _Chain, box: Box) -> bool:
     zero = np.zeros_like(lon)
     upper, value = chain.bounds(lon, lat, zero, zero)
     known = np.isfinite(upper) & (upper < _WORST_SCALE)
-    seen = stretch_at(operation, lon[known], lat[known])
+    upper, value = upper[known], value[known]
+    least = 1 / chain.inverse_bounds(lon, lat, zero, zero)[0][known]
+    seen, seen_least = stretches_at(operation, lon[known], lat[known])
     # Differences over 22 m are good to about 1e-9; datum bounds are within 1e-4 of the truth,
     # those for a sphere in the ellipsoid's stead within 1%.
-    return bool(((seen <= upper[known] * (1 + 1e-8)) & (seen >= value[known] * 0.98)).all())
+    fits = (seen <= upper * (1 + 1e-8)) & (seen >= value * 0.98)
+    fits &= (seen_least >= least * (1 - 1e-8)) & (seen_least <= least / 0.98)
+    return bool(fits.all())
 
 
-def _largest(chain: _Chain, box: Box) -> float:
+def largest_bound(bounds: Bounds, box: Box) -> float:
     """The largest bound, after cutting the cells that matter in two, the better way each."""
     cells = np.array([[box.x_low, box.x_high, box.y_low, box.y_high]]).T
-    upper, _ = _bounds(chain, cells)
+    upper, _ = _on_cells(bounds, cells)
     corners = np.array([[x, x, y, y] for x in cells[:2, 0] for y in cells[2:, 0]]).T
-    values = _bounds(chain, corners)[1]  # the largest is often there
+    values = _on_cells(bounds, corners)[1]  # the largest is often there
     best, settled = float(values[np.isfinite(values)].max(initial=0.0)), 0.0
     while upper.size:
         done = ~(upper > best * (1 + _TIGHT))
@@ -193,7 +248,7 @@ def _largest(chain: _Chain, box: Box) -> float:
         if not upper.size:
             break
         options = np.stack([_halved(cells, axis) for axis in (0, 2)])  # (way, half, side, cell)
-        tops, values = _bounds(chain, options.transpose(2, 0, 1, 3).reshape(4, -1))
+        tops, values = _on_cells(bounds, options.transpose(2, 0, 1, 3).reshape(4, -1))
         best = max(best, float(values[np.isfinite(values)].max(initial=0.0)))
         tops = tops.reshape(2, 2, -1)
         across, up = tops.max(axis=1)
@@ -217,11 +272,9 @@ def _halved(cells: FloatArray, axis: int) -> FloatArray:
     return halves
 
 
-def _bounds(chain: _Chain, cells: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _on_cells(bounds: Bounds, cells: FloatArray) -> tuple[FloatArray, FloatArray]:
     west, east, south, north = cells
-    return chain.bounds(
-        (west + east) / 2, (south + north) / 2, (east - west) / 2, (north - south) / 2
-    )
+    return bounds((west + east) / 2, (south + north) / 2, (east - west) / 2, (north - south) / 2)
 
 
 def _sampled(operation: Operation, box: Box) -> float:
