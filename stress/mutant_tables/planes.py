@@ -59,10 +59,10 @@ MUTANTS = (
         "reports fall where the factor was not bounded",
     ),
     Mutant(
-        "slopes of the scale taken for its rise only",
+        "conformal scale that falls nowhere",
         _SPACE + "projection/conformal.py",
-        "up = way * up",
-        "up = 1.0 * up",
+        "np.exp(way * change)",
+        "np.exp(max(way, 0.0) * change)",
         (_TESTS + "::test_the_smallest_factor_is_proven_and_tight",),
         "a lower bound that is none",
     ),
