@@ -11,7 +11,7 @@ Finite places  optimal_channel exponential_channel tight_channel
                laplace_channel opt_priv_channel cloaking_channel
                identity_channel uniform_channel bayesian_remap BayesianRemap
                Channel OptimalChannel lattice_distances
-Privacy maps   PrivacyMap EikonalMechanism EikonalQuery
+Privacy maps   PrivacyMap map_from_grid EikonalMechanism EikonalQuery
 Saved files    load
 Records        Values Records answer queries TruncatedGeometric
                TwoSidedGeometric CubeGeometric
@@ -102,6 +102,7 @@ _HOMES = {
     "laplace_channel": "mechanisms.channels.laplace",
     "lattice_distances": "privacy.maps.lattice",
     "load": "mechanisms.saved",
+    "map_from_grid": "data.density_maps",
     "nearest_grid_remap": "mechanisms.noise.grid_remap",
     "nearest_remap": "mechanisms.channels.remap",
     "open_ledger": "publish.ledger",

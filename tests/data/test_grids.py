@@ -212,15 +212,46 @@ def test_whole_number_tiffs_keep_their_marks(tmp_path):
     array = np.array([[4, 5], [6, 255]], np.uint8)
     assert np.isnan(read_grid(tiff(tmp_path / "a.tif", array, "255")).values).sum() == 1
     assert not np.isnan(read_grid(tiff(tmp_path / "a.tif", array, "-9999")).values).any()
-    with pytest.raises(InvalidInput, match="no number"):
-        read_grid(tiff(tmp_path / "a.tif", array, "none"))
     with pytest.raises(InvalidInput, match="at most 3 cells"):
         read_grid(tiff(tmp_path / "a.tif", array), most_cells=3)
 
 
-def test_a_tiff_in_degrees_is_refused(tmp_path):
+def test_keys_of_a_tiff_say_its_system_and_whether_pixels_are_points(tmp_path):
+    """Written without GDAL: the tie point (100, 200) is a corner, or the middle of a pixel."""
     array = np.full((2, 2), 4000.0, np.float32)
-    header, projected, geographic = (1, 1, 0, 1), (1024, 0, 1, 1), (1024, 0, 1, 2)
-    read_grid(tiff(tmp_path / "a.tif", array, keys=header + projected))
-    with pytest.raises(InvalidInput, match="grid of degrees"):
-        read_grid(tiff(tmp_path / "a.tif", array, keys=header + geographic))
+
+    def keys(*entries: tuple[int, int]) -> tuple[int, ...]:
+        return (1, 1, 0, len(entries), *(k for key, value in entries for k in (key, 0, 1, value)))
+
+    for system, stated in (
+        ([(1024, 1), (3072, 32618)], "EPSG:32618"),
+        ([(1024, 2), (2048, 4326)], "EPSG:4326"),
+        ([(1024, 1)], None),
+    ):
+        for kind, origin in ((1, (100.0, 190.0)), (2, (97.5, 192.5))):
+            grid = read_grid(tiff(tmp_path / "a.tif", array, keys=keys(*system, (1025, kind))))
+            assert (None if grid.system is None else grid.system.text) == stated
+            assert (grid.origin, grid.cell) == (origin, (5.0, 5.0))
+
+
+def test_tracts_are_read_by_gdal(tmp_path):
+    table = frame("EPSG:32618", density=[10.0, 30.0])
+    raster = Raster(4, 6, (100.0, 100.0))
+    expected = values("density", frame(), raster)
+    for name in ("t.gpkg", "t.shp", "t.geojson", "t.fgb", "t.parquet"):
+        path = tmp_path / name
+        stored = table.to_crs(4326) if name == "t.geojson" else table
+        stored.to_parquet(path) if name == "t.parquet" else stored.to_file(path)
+        read = map_sources.read_tracts(path)
+        region = map_sources.tract_region(read)
+        plane = Plane.projected("EPSG:32618", region)
+        on = Raster(4, 6, (100.0, 100.0), (0.0, 0.0), plane)
+        np.testing.assert_allclose(values("density", read, on), expected)
+    other = frame("EPSG:32618", density=[1.0, 2.0])
+    other.to_file(tmp_path / "t.gpkg", layer="other")
+    assert map_sources.read_tracts(tmp_path / "t.gpkg", layer="other")["density"].max() == 2.0
+    for name, layer in (("t.gpkg", "third"), ("none.gpkg", None)):
+        with pytest.raises(InvalidInput, match="by GDAL"):
+            map_sources.read_tracts(tmp_path / name, layer=layer)
+    with pytest.raises(InvalidInput, match="state their coordinate system"):
+        map_sources.tract_region(frame())

@@ -119,6 +119,52 @@ def test_a_swapped_region_has_no_tract(source, crs, words, tmp_path):
     assert not (tmp_path / "m.npz").exists()
 
 
+def degrees(folder: Path) -> list[object]:
+    rasterio = pytest.importorskip("rasterio")
+    path = folder / "degrees.tif"
+    values = np.linspace(0.0, 30_000.0, 36).reshape(1, 6, 6)
+    values[0, 0, 0] = -9999.0
+    with rasterio.open(
+        path,
+        "w",
+        driver="GTiff",
+        height=6,
+        width=6,
+        count=1,
+        dtype="float64",
+        crs="EPSG:4326",
+        nodata=-9999.0,
+        transform=rasterio.Affine(1 / 60, 0, 1.66, 0, -1 / 60, 48.36),
+    ) as out:
+        out.write(values)
+    return [path]
+
+
+def test_a_grid_of_degrees_needs_no_word_about_where_it_is(tmp_path, capsys):
+    from whereish.mechanisms.saved import load
+
+    out = tmp_path / "m.npz"
+    arguments = ["build", "map", *degrees(tmp_path), "-o", out]
+    refused("1 of 48 cells of the map have no data", *arguments)
+    refused("swapped", *arguments, "--region", "48.3,1.7,48.4,1.8")
+    refused("EPSG:4326, WGS 84, but EPSG:2154", *arguments, "--grid-crs", "EPSG:2154")
+    more = ["--nodata", "0.2/km", "--supersample", 2, "--smooth", "500 m", "--per", "km"]
+    cli.main(list(map(str, [*arguments, *more])), prog_name="whereish", standalone_mode=False)
+    said = capsys.readouterr()
+    assert "EPSG:4326, WGS 84" in said.err
+    assert "levels from 0.2 to 3.4 per km" in said.err  # not clipped
+    made = load(out)
+    assert made.map.plane.crs == "EPSG:32631"
+    assert made.map.shape == (2 * 8, 2 * 6)
+
+
+def test_resamplings_of_the_command_are_those_of_the_library():
+    from whereish.data import warp
+    from whereish.interfaces.cli import build_map
+
+    assert build_map.RESAMPLINGS == warp.RESAMPLINGS
+
+
 def test_a_column_of_identifiers_builds_no_map(tmp_path):
     given = with_option(tracts(tmp_path), "--column", "RADIO_ID")
     refused("identifiers", "build", "map", *given, "-o", tmp_path / "m.npz")

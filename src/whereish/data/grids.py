@@ -1,150 +1,44 @@
-"""Privacy maps from what people have: zones, grids in files, census tracts.
+"""Privacy maps from polygons: zones with levels, census tracts with densities.
 
-Each function returns a raster of values over declared cells; :class:`PrivacyMap` turns
-values into levels.  Rows run from south to north.
+Rows run from south to north.  Grids in files are read by :mod:`whereish.data.rasters`.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.arrays import FloatArray, IntArray
+from whereish.arrays import FloatArray
+from whereish.data.rasters import Grid, read_grid
+from whereish.data.warp import check_sampling, finer_rows
 from whereish.errors import InvalidInput, MissingExtra
 from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.space.box import Box
 from whereish.space.plane import Plane
 from whereish.space.points import plain_numbers
 from whereish.space.raster import Raster
-from whereish.units import Epsilon, number, whole, whole_number
+from whereish.units import Epsilon, whole
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
 
-__all__ = ["Grid", "check_sampling", "map_from_zones", "read_grid", "tract_values"]
+__all__ = [
+    "Grid",
+    "check_sampling",
+    "map_from_zones",
+    "read_grid",
+    "read_tracts",
+    "tract_region",
+    "tract_values",
+]
 
-_MOST_PLACES = 2**24
-"""Places looked up among tracts or zones: half a minute's work."""
 _BLOCK = 2**18
 """Places looked up at once, which bounds the memory."""
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """Values on a raster, in the coordinates of a file: (rows, columns), south first."""
-
-    values: FloatArray
-    cell: tuple[float, float]
-    origin: tuple[float, float]
-
-
-def read_grid(path: str | Path, *, most_cells: int | None = None) -> Grid:
-    """Read an ESRI ASCII grid (.asc) or a single-band GeoTIFF (.tif, `plot` extra).
-
-    Cells without data are NaN.  A grid of more than `most_cells` is refused before it is read.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidInput(f"the grid {path.name} is not a file")
-    reader = {".asc": _read_ascii, ".tif": _read_tiff, ".tiff": _read_tiff}.get(path.suffix.lower())
-    if reader is None:
-        raise InvalidInput(f"a grid must end in .asc, .tif or .tiff; got {path.name}")
-    return reader(path, most_cells)
-
-
-def _check_cells(path: Path, rows: int, columns: int, most: int | None) -> None:
-    if most is not None and rows * columns > most:
-        raise InvalidInput(
-            f"the grid {path.name} must have at most {most:,} cells; it has {rows} x {columns}:"
-            " cut it to the region that matters, or make its cells larger"
-        )
-
-
-def _read_ascii(path: Path, most: int | None) -> Grid:
-    header: dict[str, str] = {}
-    try:
-        with path.open(encoding="ascii") as file:
-            for line in file:
-                name, *rest = line.split()
-                if len(rest) != 1 or not name[0].isalpha() or name.lower() == "nan":
-                    break
-                header[name.lower()] = rest[0]
-        rows, columns = whole_number(header["nrows"]), whole_number(header["ncols"])
-        _check_cells(path, rows, columns, most)
-        body = np.loadtxt(path, skiprows=len(header), ndmin=2).reshape(rows, columns)
-        side = number(header["cellsize"])
-        half = {"corner": 0.0, "center": side / 2}
-        (x_at,) = [name for name in header if name.startswith("xll")]
-        (y_at,) = [name for name in header if name.startswith("yll")]
-        origin = (number(header[x_at]) - half[x_at[3:]], number(header[y_at]) - half[y_at[3:]])
-        values = _without(body, header.get("nodata_value"))
-    except InvalidInput:
-        raise
-    except (KeyError, ValueError):
-        raise InvalidInput(f"{path.name} is not an ESRI ASCII grid") from None
-    return Grid(values[::-1].copy(), (side, side), origin)
-
-
-def _without(values: NDArray[Any], nodata: str | None) -> FloatArray:
-    """Doubles, NaN where the file's mark of missing data stands.
-
-    Writers print the mark of single-precision data with more or with fewer digits than it
-    has, so a value that is the mark in single precision is one too.
-    """
-    out = np.asarray(values, np.float64)
-    if nodata is None or nodata.lower() in ("nan", "-nan", "+nan"):
-        return out
-    mark = number(nodata)
-    with np.errstate(over="ignore"):
-        missing = (out == mark) | (out.astype(np.float32) == np.float32(mark))
-    return np.where(missing, np.nan, out)
-
-
-_GEO_KEYS, _MODEL_TYPE, _GEOGRAPHIC = 34735, 1024, 2
-
-
-def _read_tiff(path: Path, most: int | None) -> Grid:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("pillow", "plot") from None
-    try:
-        with Image.open(path) as image:
-            _check_cells(path, image.height, image.width, most)
-            tags: Any = getattr(image, "tag_v2", {})
-            scale, tie, nodata = tags.get(33550), tags.get(33922), tags.get(42113)
-            keys = np.asarray(tags.get(_GEO_KEYS, ()), np.int64)
-            values = np.asarray(image)
-    except InvalidInput:
-        raise
-    except (OSError, ValueError, Image.DecompressionBombError):
-        raise InvalidInput(f"{path.name} cannot be read as a GeoTIFF") from None
-    if values.ndim != 2 or values.dtype.kind not in "iuf" or scale is None or tie is None:
-        raise InvalidInput(
-            f"{path.name} must be a GeoTIFF of one band with a pixel scale and a tie point"
-        )
-    # After a header of four, entries of four: key, where its value is, count, value.
-    if any(key == _MODEL_TYPE and value == _GEOGRAPHIC for key, _, _, value in _fours(keys)):
-        raise InvalidInput(
-            f"{path.name} is a grid of degrees; its cells must be in metres: warp it to a"
-            " projected coordinate system first, such as with gdalwarp -t_srs EPSG:..."
-        )
-    width, height = float(scale[0]), float(scale[1])
-    west = float(tie[3]) - float(tie[0]) * width
-    north = float(tie[4]) + float(tie[1]) * height
-    try:
-        marked = _without(values, None if nodata is None else str(nodata).strip("\x00 "))
-    except ValueError:
-        raise InvalidInput(f"{path.name} has a mark of missing data that is no number") from None
-    return Grid(marked[::-1].copy(), (width, height), (west, north - len(marked) * height))
-
-
-def _fours(keys: IntArray) -> list[list[int]]:
-    return [keys[k : k + 4].tolist() for k in range(4, keys.size - 3, 4)]
 
 
 def map_from_zones(
@@ -242,19 +136,18 @@ def tract_values(
 ) -> FloatArray:
     """Values of tract polygons on a raster, averaged over points inside each cell.
 
-    `tracts` is a GeoDataFrame or a GeoParquet file; places outside all tracts count 0.
+    `tracts` is a GeoDataFrame or a file (:func:`read_tracts`); places outside all tracts count 0.
     Needs the `geo` extra.
     """
     try:
-        import geopandas as gpd
         import shapely
     except ImportError:
-        raise MissingExtra("geopandas", "geo") from None
+        raise MissingExtra("shapely", "geo") from None
     factor = whole(supersample, "supersample")
     if factor < 1:
         raise InvalidInput(f"supersample must be at least 1; got {factor}")
     check_sampling(raster, factor)
-    frame = _read_tracts(gpd, tracts)
+    frame = read_tracts(tracts) if isinstance(tracts, str | Path) else tracts
     if column not in frame.columns:
         raise InvalidInput(f"the tracts have no column {column!r}; got {', '.join(frame.columns)}")
     numbers = _densities(frame[column])
@@ -264,7 +157,7 @@ def tract_values(
     block = max(1, _BLOCK // (raster.columns * factor**2))
     for first in range(0, raster.rows, block):
         rows = min(block, raster.rows - first)
-        fine = _fine(raster, first, rows, factor)
+        fine = finer_rows(raster, first, rows, factor)
         which, tract = tree.query(shapely.points(fine.centres()), predicate="intersects")
         sampled = np.zeros(len(fine))
         sampled[which] = numbers[tract]
@@ -279,38 +172,33 @@ def tract_values(
     return values
 
 
-def check_sampling(raster: Raster, supersample: int = 1) -> None:
-    """Refuse a raster of more places than can be looked up in reasonable time, before any is."""
-    if len(raster) * supersample**2 > _MOST_PLACES:
-        rows, columns = raster.shape
-        raise InvalidInput(
-            f"a map must need at most {_MOST_PLACES:,} places to look up; {rows} x {columns} cells"
-            f" with {supersample} x {supersample} each need more: make the cells larger, or the"
-            " region smaller"
-        )
-
-
-def _fine(raster: Raster, first: int, rows: int, factor: int) -> Raster:
-    """Some rows of a raster, every cell cut into `factor` x `factor`."""
-    (width, height), (x, y) = raster.cell, raster.origin
-    return Raster(
-        rows * factor,
-        raster.columns * factor,
-        (width / factor, height / factor),
-        (x, y + first * height),
-        raster.plane,
-    )
-
-
-def _read_tracts(gpd: Any, tracts: Any) -> Any:
-    if not isinstance(tracts, str | Path):
-        return tracts
+def read_tracts(path: str | Path, *, layer: str | None = None) -> GeoDataFrame:
+    """Tracts from GeoParquet, or from any file that GDAL reads (.gpkg, .shp, .geojson, .fgb)."""
     try:
-        return gpd.read_parquet(tracts)
-    except (OSError, ValueError):
+        import geopandas as gpd
+        from pyogrio.errors import DataLayerError, DataSourceError
+    except ImportError:
+        raise MissingExtra("geopandas", "geo") from None
+    path = Path(path)
+    try:
+        if path.suffix.lower() in (".parquet", ".geoparquet"):
+            return gpd.read_parquet(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of several layers the first is read
+            return gpd.read_file(path, engine="pyogrio", layer=layer)
+    except (OSError, ValueError, DataLayerError, DataSourceError):
         raise InvalidInput(
-            f"the tracts {Path(tracts).name} cannot be read as a GeoParquet file"
+            f"the tracts {path.name} cannot be read as GeoParquet or by GDAL: is there no such file"
+            " or layer, or is it damaged?"
         ) from None
+
+
+def tract_region(tracts: GeoDataFrame) -> Box:
+    """The box of degrees around tracts that state their coordinate system: a public extent."""
+    if tracts.crs is None:
+        raise InvalidInput("the tracts must state their coordinate system; declare a region")
+    west, south, east, north = tracts.to_crs("OGC:CRS84").total_bounds
+    return Box(west, south, east, north)
 
 
 def _densities(series: Any) -> FloatArray:

@@ -41,6 +41,8 @@ theta² times the Earth's radius, 0.13 m for 30 seconds of arc."""
 
 
 _NONE = Stretch(1.0, True)
+_UTM_SCALE = 1.001
+"""What UTM keeps within its zone: 0.9996 on its meridian, 1.00098 three degrees off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Plane:
         The name of the datum operation, "OSGB36 to WGS 84 (6)", where PROJ's best one is
         not wanted or not installed.
 
-    :meth:`metres`, :meth:`projected` and :meth:`around` say the same in words.
+    :meth:`metres`, :meth:`projected` and :meth:`around` say the same in words; :meth:`over`
+    proposes a plane.
 
     Examples
     --------
@@ -156,6 +159,31 @@ class Plane:
         wide = math.degrees(math.asin(math.sin(math.radians(reach)) / math.cos(math.radians(lat))))
         box = Box(lon - wide, lat - reach, lon + wide, lat + reach)
         return cls.projected(f"+proj=aeqd +lat_0={lat!r} +lon_0={lon!r} +datum=WGS84 +units=m", box)
+
+    @classmethod
+    def over(cls, region: Box) -> Plane:
+        """A plane that suits a public region (degrees): its UTM zone, or one made for it.
+
+        UTM is taken where it stretches no place by more than 0.1%, as it does within its zone; a
+        Lambert azimuthal equal-area projection about the middle of the region otherwise.  Both
+        have proven factors.
+
+        >>> import whereish as wh
+        >>> wh.Plane.over(wh.Box(-75.5, 39.7, -74.8, 40.2)).crs
+        'EPSG:32618'
+        >>> wh.Plane.over(wh.Box(-10, 36, 3, 44)).crs
+        '+proj=laea +lat_0=40.0 +lon_0=-3.5 +datum=WGS84 +units=m'
+        """
+        lon = math.remainder((region.x_low + region.x_high) / 2, 360.0)
+        lat = (region.y_low + region.y_high) / 2
+        if region.y_low >= -80 and region.y_high <= 84 and region.width <= 10:
+            zone = min(int((lon + 180) // 6) + 1, 60)
+            utm = cls.projected(f"EPSG:{(32600 if lat >= 0 else 32700) + zone}", region)
+            if utm.scale <= _UTM_SCALE:
+                return utm
+        return cls.projected(
+            f"+proj=laea +lat_0={lat!r} +lon_0={lon!r} +datum=WGS84 +units=m", region
+        )
 
     @property
     def dimension(self) -> int:

@@ -16,13 +16,13 @@ from whereish.units import NUMBER as NUMBER_TEXT
 from whereish.units import Epsilon, Length, number, per_unit
 
 if TYPE_CHECKING:
-    from whereish.arrays import FloatArray
-    from whereish.privacy.maps.privacy_map import PrivacyMap
+    from whereish.data.warp import Resampling
     from whereish.space.box import Box
-    from whereish.space.plane import Plane
-    from whereish.space.raster import Raster
 
 __all__ = ["build_map", "linear_formula"]
+
+RESAMPLINGS = ("nearest", "average", "bilinear", "bicubic")
+"""Those of whereish.data.warp, which is not loaded for --help; a test compares them."""
 
 _NUMBER = NUMBER_TEXT.replace("[+-]?", r"[+-]?\s*", 1)
 _LINEAR = re.compile(rf"\s*({_NUMBER})\s*\*\s*d\s*({_NUMBER})?\s*")
@@ -51,12 +51,47 @@ def linear_formula(text: str) -> tuple[float, float]:
 )
 @click.option("--per", default="km", show_default=True, help="Length unit of the formula's level.")
 @click.option("--low", type=NUMBER, help="Least level, in the formula's unit.")
-@click.option("--high", type=NUMBER, default=2.0, show_default=True, help="Largest level.")
+@click.option("--high", type=NUMBER, help="Largest level; nothing is clipped unless asked.")
+@click.option(
+    "--density-unit",
+    help="What the source's numbers are: people/km2 (default), people/mi2, people/ha, people/m2,"
+    " or people/cell (grids).",
+)
+@click.option(
+    "--formula-unit", help="What d is in the formula, if not --density-unit (counts: people/km2)."
+)
 @click.option("--column", help="Tracts: the column of densities.")
+@click.option("--layer", help="Tracts: the layer of a file that has several.")
 @click.option("--default", "default", type=EPSILON, help="Zones: the level outside all of them.")
-@click.option("--crs", help="Coordinate system of the map in metres, as EPSG:2154.")
-@click.option("--region", type=BBOX, help="Declared region in degrees; needed with --crs.")
-@click.option("--cell", help="Tracts and zones: side of a cell, as '500 m'.")
+@click.option(
+    "--crs",
+    help="Coordinate system of the map in metres, as EPSG:2154; one that suits by default.",
+)
+@click.option("--grid-crs", help="Coordinate system of a grid that states none, if not --crs.")
+@click.option(
+    "--region", type=BBOX, help="Where secrets may be, in degrees; a grid's or tracts' own extent."
+)
+@click.option("--cell", help="Side of a cell, as '500 m'; a grid's own by default.")
+@click.option(
+    "--resample",
+    type=click.Choice(RESAMPLINGS),
+    help="Grids: what a new cell takes; average with --cell, nearest otherwise.",
+)
+@click.option("--band", type=WholeType(1, 65535), help="Grids: which band; the first by default.")
+@click.option(
+    "--nodata",
+    default="refuse",
+    show_default=True,
+    metavar="refuse|nearest|LEVEL",
+    help="Grids: cells without data are refused, as their nearest, or have a level as '0.4/km'.",
+)
+@click.option(
+    "--supersample",
+    type=WholeType(1, 64),
+    default=1,
+    show_default=True,
+    help="Cut every cell into N x N, levels interpolated bicubically.",
+)
 @click.option(
     "--cells",
     type=WholeType(1, 512),
@@ -80,11 +115,19 @@ def build_map(
     per: str,
     low: float | None,
     high: float | None,
+    density_unit: str | None,
+    formula_unit: str | None,
     column: str | None,
+    layer: str | None,
     default: Epsilon | None,
     crs: str | None,
+    grid_crs: str | None,
     region: Box | None,
     cell: str | None,
+    resample: Resampling | None,
+    band: int | None,
+    nodata: str,
+    supersample: int,
     cells: int,
     smooth: str | None,
     places: str,
@@ -92,38 +135,46 @@ def build_map(
 ) -> None:
     """Build the eikonal mechanism of a privacy map.
 
-    SOURCE is a grid of densities (.tif, .asc), tracts with densities (.parquet, with
-    --column), zones with levels (.geojson, with --default), or the word philadelphia for
-    the built-in example.
+    SOURCE is a grid of densities (.tif, .asc, .img, .bil), which says itself in which
+    coordinate system it is; tracts with densities (.parquet, .gpkg, .shp or any file that
+    GDAL reads, with --column); zones with levels (.geojson, with --default); or the word
+    philadelphia for the built-in example.
     """
+    from whereish.interfaces.cli.map_sources import Asked, sourced_map
     from whereish.mechanisms.maps.eikonal import EikonalMechanism
-    from whereish.privacy.maps.privacy_map import PrivacyMap
 
     check_output(output, overwrite=overwrite)
     slope, offset = linear_formula(formula)
     per_unit(per)
     blur = None if smooth is None else Length.positive(smooth, name="--smooth")
-    plane = _plane(crs, region)
-    suffix = Path(source).suffix.lower()
-    if suffix in (".geojson", ".json"):
-        privacy_map = _zones(Path(source), plane, region, cell, default)
-    else:
-        density, raster = _density(source, plane, region, cell, cells, column)
-        privacy_map = PrivacyMap.from_density(
-            density,
-            slope=slope,
-            offset=offset,
-            per=per,
-            low=low,
-            high=high,
-            cell=raster.cell,
-            origin=raster.origin,
-            plane=raster.plane,
-        )
+    rule = nodata if nodata in ("refuse", "nearest") else Epsilon.of(nodata)
+    asked = Asked(
+        slope=slope,
+        offset=offset,
+        per=per,
+        low=low,
+        high=high,
+        density_unit=density_unit,
+        formula_unit=formula_unit,
+        column=column,
+        layer=layer,
+        default=default,
+        crs=crs,
+        grid_crs=grid_crs,
+        region=region,
+        cell=cell,
+        resample=resample,
+        band=band,
+        nodata=rule,
+        supersample=supersample,
+        cells=cells,
+    )
+    privacy_map, said = sourced_map(source, asked)
+    click.echo(said, err=True)
+    if supersample > 1:
+        privacy_map = privacy_map.supersampled(supersample, method="bicubic")
     if blur is not None:
         privacy_map = privacy_map.smoothed(blur)
-    if plane.crs is None and suffix in (".asc", ".tif", ".tiff"):
-        _refuse_degrees(privacy_map)
     mechanism = EikonalMechanism.build(
         privacy_map,
         places="continuous" if places == "continuous" else "cells",
@@ -143,83 +194,3 @@ def build_map(
 
 def _show(count: int, factor: float) -> None:
     click.echo(f"round {count}: factor {factor:.6f}", err=True)
-
-
-def _refuse_degrees(privacy_map: PrivacyMap) -> None:
-    """A grid file that says no coordinate system may be in degrees, and is then no map."""
-    from whereish.space.points import seem_degrees
-
-    box = privacy_map.raster.box
-    corners = [[box.x_low, box.y_low], [box.x_high, box.y_high]]
-    nats = float(privacy_map.values.max()) * (box.width + box.height)
-    if seem_degrees(corners, nats):
-        raise InvalidInput(
-            "this grid seems to be in degrees, but the cells of a map must be in metres: warp it to"
-            " a projected coordinate system and name that with --crs and --region (a map of so"
-            " small a place in metres can be built in Python, with PrivacyMap)"
-        )
-
-
-def _plane(crs: str | None, region: Box | None) -> Plane:
-    from whereish.space.plane import Plane
-
-    if (crs is None) != (region is None):
-        raise InvalidInput("--crs and --region go together: a plane covers a declared region")
-    return Plane() if crs is None or region is None else Plane.projected(crs, region)
-
-
-def _raster(plane: Plane, region: Box | None, cell: str | None) -> Raster:
-    from whereish.mechanisms.maps.options import check_map_size
-    from whereish.space.box import Box
-    from whereish.space.raster import Raster
-
-    if region is None or cell is None:
-        raise InvalidInput("tracts and zones need --crs, --region and --cell")
-    corners = plane.from_degrees(
-        [region.x_low, region.x_low, region.x_high, region.x_high],
-        [region.y_low, region.y_high, region.y_low, region.y_high],
-    ).coordinates
-    (x_low, y_low), (x_high, y_high) = corners.min(axis=0), corners.max(axis=0)
-    raster = Raster.over(Box(x_low, y_low, x_high, y_high), cell, plane)
-    check_map_size(*raster.shape)
-    return raster
-
-
-def _zones(
-    source: Path, plane: Plane, region: Box | None, cell: str | None, default: Epsilon | None
-) -> PrivacyMap:
-    from whereish.data.grids import map_from_zones
-
-    if default is None:
-        raise InvalidInput("zones need --default, the level outside all of them")
-    if not source.is_file():
-        raise InvalidInput(f"the zones {source.name} are not a file")
-    return map_from_zones(source, _raster(plane, region, cell), default=default)
-
-
-def _density(
-    source: str,
-    plane: Plane,
-    region: Box | None,
-    cell: str | None,
-    cells: int,
-    column: str | None,
-) -> tuple[FloatArray, Raster]:
-    import numpy as np
-
-    from whereish.data.grids import read_grid, tract_values
-    from whereish.data.philadelphia import philadelphia_density
-    from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
-    from whereish.space.raster import Raster
-
-    if source == "philadelphia":
-        return philadelphia_density(cells)
-    path = Path(source)
-    if path.suffix.lower() == ".parquet":
-        if column is None or not path.is_file():
-            raise InvalidInput("tracts need a file that exists and --column, its densities")
-        raster = _raster(plane, region, cell)
-        return tract_values(path, raster, column=column), raster
-    grid = read_grid(path, most_cells=LARGEST_MAP)
-    rows, columns = grid.values.shape
-    return np.asarray(grid.values), Raster(rows, columns, grid.cell, grid.origin, plane)
