@@ -110,6 +110,7 @@ CASES = {
     "MapGeodesic": lambda: wh.EikonalMechanism.build(small_map()).metric,
     "Metric": lambda: composed(9).metric,
     "NaiveProfiles": lambda: wh.NaiveProfiles(CITY, 1.0),
+    "NoiseFunction": lambda: wh.NoiseFunction(np.ones((99, 99)), "1 m", decay=1.0),
     "OptimalChannel": lambda: wh.optimal_channel(SITES[:5], None, "0.1/km"),
     "OptimalCircular": lambda: wh.OptimalCircular(wh.Distinguishability.linear("0.01/m")),
     "PlaceLevel": lambda: CITY,

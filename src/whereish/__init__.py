@@ -4,8 +4,8 @@
     >>> lon, lat = wh.perturb([2.33], [48.85], epsilon="ln(4)/200 m")
 
 Blur points    perturb PlanarLaplace GlobeLaplace ManhattanLaplace Laplace1D
-               CircularNoise OptimalCircular nearest_remap nearest_grid_remap
-               bayesian_grid_remap corrected_epsilon
+               CircularNoise OptimalCircular NoiseFunction nearest_remap
+               nearest_grid_remap bayesian_grid_remap corrected_epsilon
 Publish files  sanitize spark dask open_ledger
 Finite places  optimal_channel exponential_channel tight_channel
                laplace_channel opt_priv_channel cloaking_channel
@@ -65,6 +65,7 @@ _HOMES = {
     "Mechanism": "mechanisms.base",
     "Metric": "privacy",
     "NaiveProfiles": "publish.profiles.prilocation",
+    "NoiseFunction": "mechanisms.noise.function",
     "OptimalChannel": "mechanisms.channels.optimal",
     "OptimalCircular": "mechanisms.noise.optimal_circular",
     "PlaceLevel": "publish.profiles.levels",

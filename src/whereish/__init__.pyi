@@ -30,6 +30,7 @@ from whereish.mechanisms.noise.axis_laplace import Laplace1D as Laplace1D
 from whereish.mechanisms.noise.axis_laplace import ManhattanLaplace as ManhattanLaplace
 from whereish.mechanisms.noise.circular import CircularNoise as CircularNoise
 from whereish.mechanisms.noise.float_noise import corrected_epsilon as corrected_epsilon
+from whereish.mechanisms.noise.function import NoiseFunction as NoiseFunction
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace as GlobeLaplace
 from whereish.mechanisms.noise.grid_remap import bayesian_grid_remap as bayesian_grid_remap
 from whereish.mechanisms.noise.grid_remap import nearest_grid_remap as nearest_grid_remap

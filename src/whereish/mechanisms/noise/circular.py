@@ -24,11 +24,13 @@ from whereish.mechanisms.calibration import probability
 from whereish.mechanisms.noise.lattice_noise import PlanarNoise
 from whereish.mechanisms.noise.rounded import NUMERICS, check_resolution
 from whereish.privacy.distinguishability import Distinguishability
+from whereish.privacy.domains import DomainLike, domain_of
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.sampling.lazy_uniform import LazyUniform
 from whereish.sampling.radial import Proposals, cells_of_proposals
 from whereish.solvers.radial.log_linear import LogLinear, from_callable, from_table
 from whereish.solvers.radial.loss import Loss
+from whereish.solvers.radial.places import radial_ratio_on
 from whereish.solvers.radial.ratio import RadialRatio, largest_radial_ratio
 from whereish.space.plane import Plane
 from whereish.space.points import Points
@@ -135,9 +137,13 @@ class CircularNoise(PlanarNoise):
         keeps = Guarantee(self.keeps.metric, Basis.CERTIFIED, source, NUMERICS)
         return keeps.on(self.plane)
 
-    def certified(self, ell: Distinguishability) -> RadialRatio:
-        """How well the radial keeps another l: the least t for which it keeps t * l."""
-        return largest_radial_ratio(self.radial, ell.arrays)
+    def certified(self, ell: Distinguishability, *, on: DomainLike = None) -> RadialRatio:
+        """How well the radial keeps another l: the least t for which it keeps t * l.
+
+        `on` is the region X of Theorem 4: None for the plane, a diameter for a disk, or an
+        (n, 2) array of places (:mod:`whereish.privacy.domains`).
+        """
+        return radial_ratio_on(self.radial, ell, domain_of(on))
 
     @property
     def mean_error(self) -> Length:

@@ -24,18 +24,17 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.radial.log_linear import LogLinear
 
-__all__ = ["RadialRatio", "largest_radial_ratio"]
+__all__ = ["LeastFactor", "RadialRatio", "largest_radial_ratio"]
 
 _ROUND = 2.0**-50
 
 
 @dataclass(frozen=True)
-class RadialRatio:
-    """The least t for which t * l is kept lies in [lower, upper]; `worst` = (r, r')."""
+class LeastFactor:
+    """The least t for which t * l is kept lies in [lower, upper]."""
 
     lower: float
     upper: float
-    worst: tuple[float, float]
 
     @property
     def holds(self) -> bool:
@@ -46,6 +45,13 @@ class RadialRatio:
     def refuted(self) -> bool:
         """Whether l itself is broken, proven."""
         return self.lower > 1.0
+
+
+@dataclass(frozen=True)
+class RadialRatio(LeastFactor):
+    """The least t for which t * l is kept lies in [lower, upper]; `worst` = (r, r')."""
+
+    worst: tuple[float, float]
 
 
 def largest_radial_ratio(
