@@ -114,7 +114,7 @@ class NoiseFunction(Noise):
     def of(
         function: Callable[[FloatArray], ArrayLike], *, bound: Epsilon | str, reach: Length | str
     ) -> SmoothNoise:
-        """Noise with a density given by a callable; see :class:`~whereish.mechanisms.noise.smooth.SmoothNoise`."""
+        """A density given by a callable: a :class:`~whereish.mechanisms.noise.smooth.SmoothNoise`."""
         eps, far = Epsilon.of(bound), Length.positive(reach, name="reach")
         return SmoothNoise(function, eps.per_m, far.m)
 
