@@ -114,7 +114,7 @@ class NoiseFunction(Noise):
     def of(
         function: Callable[[FloatArray], ArrayLike], *, bound: Epsilon | str, reach: Length | str
     ) -> SmoothNoise:
-        """A density given by a callable: a :class:`~whereish.mechanisms.noise.smooth.SmoothNoise`."""
+        """A density given by a callable: :class:`~whereish.mechanisms.noise.smooth.SmoothNoise`."""
         eps, far = Epsilon.of(bound), Length.positive(reach, name="reach")
         return SmoothNoise(function, eps.per_m, far.m)
 
