@@ -151,6 +151,7 @@ CASES = {
     "PlacesReport": lambda: wh.queries.report_each(wh.PlanarLaplace("1e-4/m"), METRES),
     "audit.BayesAttack": lambda: wh.audit.best_attack(channel(), None),
     "audit.Identification": lambda: wh.audit.identification(channel(), None),
+    "audit.PrivacyMeasures": lambda: wh.privacy_measures(channel(), None),
     "audit.DensityAudit": lambda: wh.audit.density(wh.PlanarLaplace("0.01/m"), METRES),
     "audit.ExactAudit": lambda: wh.audit.exact(channel(), channel().guarantee.metric, sites=SITES),
     "audit.StatisticalAudit": noisy_audit,

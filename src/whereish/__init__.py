@@ -18,7 +18,7 @@ Records        Values Records answer queries TruncatedGeometric
 Traces         PredictiveMechanism FixedUtility FixedRate SpentBudget
 Profiles       PriLocation NaiveProfiles Profiles PlaceLevel Visits
                synthetic_commuters
-Audit          audit adversary_error quality_loss
+Audit          audit adversary_error quality_loss privacy_measures
 What is kept   Guarantee Basis Mechanism Metric Euclidean Manhattan Chebyshev
                GreatCircle Geodesic Finite TupleSum TupleMax
                Distinguishability
@@ -110,6 +110,7 @@ _HOMES = {
     "opt_priv_channel": "mechanisms.channels.opt_priv",
     "optimal_channel": "mechanisms.channels.optimal",
     "perturb": "publish.perturb",
+    "privacy_measures": "audit.measures",
     "quality_loss": "audit.utility",
     "queries": "",
     "sanitize": "publish.sanitize",

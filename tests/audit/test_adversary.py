@@ -28,7 +28,10 @@ def test_two_places_by_hand():
     assert attack.guesses.tolist() == [0, 1]
     found = identification(K, prior)
     assert (found.before, found.after) == (0.6, pytest.approx(0.75))
-    assert found.ratio == pytest.approx(1.25)
+    assert found.leakage == pytest.approx(1.25)
+    np.testing.assert_allclose(found.ratios, [0.6 * 0.55 / 0.45, 0.6 * 0.45 / 0.3])
+    assert found.ratio == pytest.approx(0.55 * 0.6 * 0.55 / 0.45 + 0.45 * 0.9)
+    assert found.worst == pytest.approx(0.6 * 0.55 / 0.45)
     np.testing.assert_allclose(posterior(K, prior)[:, 0], [0.45 / 0.55, 0.1 / 0.55])
     np.testing.assert_allclose(posterior_after(K, prior, [0, 0, 1]), posterior(K, prior)[:, 0])
 

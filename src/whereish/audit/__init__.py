@@ -29,6 +29,7 @@ from whereish.audit.characterisations import (
 )
 from whereish.audit.density import DensityAudit, density
 from whereish.audit.exact import ExactAudit, exact
+from whereish.audit.measures import PrivacyMeasures, privacy_measures
 from whereish.audit.statistical import StatisticalAudit, statistical
 from whereish.audit.support import SupportAudit, TextbookPlanarLaplace, support
 from whereish.audit.utility import error_per_place, quality_loss
@@ -39,6 +40,7 @@ __all__ = [
     "DensityAudit",
     "ExactAudit",
     "Identification",
+    "PrivacyMeasures",
     "StatisticalAudit",
     "SupportAudit",
     "TextbookPlanarLaplace",
@@ -52,6 +54,7 @@ __all__ = [
     "informed_attack",
     "posterior",
     "posterior_after",
+    "privacy_measures",
     "quality_loss",
     "sampled_attacks",
     "statistical",

@@ -30,6 +30,7 @@ __all__ = [
     "identification",
     "posterior",
     "posterior_after",
+    "uncertain_cells",
     "uncertainty_area",
 ]
 
@@ -50,20 +51,48 @@ class BayesAttack:
     guesses: NDArray[np.intp] = field(repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Identification:
     """How often the adversary names the secret, before and after the report.
 
-    >>> Identification(before=0.25, after=0.5).ratio
-    2.0
+    Attributes
+    ----------
+    before, after
+        The probability that his likeliest secret is the right one: of the prior, and expected
+        over reports.
+    ratios, chances
+        before / after for each report z that may come, with its own posterior, and P(z).  As
+        in Cai's slides on location privacy: 1 where the report tells nothing, and less the more
+        it tells, so larger is better.
+
+    >>> import whereish as wh
+    >>> found = wh.audit.identification([[0.5, 0.5, 0], [0, 0.5, 0.5]], [0.5, 0.5])
+    >>> found.ratios.tolist()
+    [0.5, 1.0, 0.5]
+    >>> found.worst, found.ratio, found.leakage
+    (0.5, 0.75, 1.5)
     """
 
     before: float
     after: float
+    ratios: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    chances: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     @property
     def ratio(self) -> float:
-        """after / before: the multiplicative Bayes leakage."""
+        """The mean of before / after over reports; before / after where these are not known."""
+        if not self.ratios.size:
+            return self.before / self.after
+        return float(self.chances @ self.ratios)
+
+    @property
+    def worst(self) -> float:
+        """The least before / after of a report that may come."""
+        return float(self.ratios.min()) if self.ratios.size else self.before / self.after
+
+    @property
+    def leakage(self) -> float:
+        """E[after] / before: the multiplicative Bayes leakage."""
         return self.after / self.before
 
 
@@ -116,7 +145,11 @@ def identification(channel: HasChannel | ArrayLike, prior: ArrayLike | None) -> 
     """Probability that the likeliest secret is the right one, before and after a report."""
     k = channel_matrix(channel)
     p = as_prior(prior, len(k))
-    return Identification(float(p.max()), float((p[:, None] * k).max(axis=0).sum()))
+    joint, chances = p[:, None] * k, p @ k
+    comes = chances > 0
+    best, before = joint.max(axis=0), float(p.max())
+    ratios = before * chances[comes] / best[comes]
+    return Identification(before, float(best.sum()), ratios, chances[comes] / chances.sum())
 
 
 def posterior(channel: HasChannel | ArrayLike, prior: ArrayLike | None) -> FloatArray:
@@ -155,11 +188,17 @@ def uncertainty_area(
 
     `cell_area` is the area that a secret stands for.
     """
-    if not 0 < confidence <= 1:
-        raise InvalidInput(f"confidence must be in (0, 1]; got {confidence}")
     k = channel_matrix(channel)
     chance = as_prior(prior, len(k)) @ k
+    return float(cell_area * (chance @ uncertain_cells(k, prior, confidence)))
+
+
+def uncertain_cells(
+    channel: HasChannel | ArrayLike, prior: ArrayLike | None, confidence: float
+) -> NDArray[np.intp]:
+    """For each report, the fewest secrets that hold the true one with this probability."""
+    if not 0 < confidence <= 1:
+        raise InvalidInput(f"confidence must be in (0, 1]; got {confidence}")
     ranked = -np.sort(-posterior(channel, prior), axis=0)
     held = np.cumsum(ranked, axis=0) >= confidence * (1 - 1e-12)
-    cells = held.argmax(axis=0) + 1
-    return float(cell_area * (chance @ cells))
+    return np.asarray(held.argmax(axis=0) + 1)

@@ -12,12 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
+from whereish.mechanisms.channels.calibrated import Target
 from whereish.mechanisms.channels.channel import Channel
 from whereish.mechanisms.channels.inputs import (
+    Loss,
     PlacesLike,
     as_secrets,
     as_sites,
@@ -30,7 +32,7 @@ from whereish.solvers.cells.mass import Survival, grid_masses
 from whereish.solvers.cells.voronoi import voronoi_masses
 from whereish.space.plane import Plane
 from whereish.space.raster import Raster
-from whereish.units import Epsilon
+from whereish.units import Epsilon, Length
 
 __all__ = ["clamped_masses", "clamped_masses_of", "laplace_channel"]
 
@@ -39,7 +41,14 @@ _GROWTH = 1.7
 
 
 def laplace_channel(
-    cells: Raster | PlacesLike, epsilon: Epsilon | str, *, secrets: PlacesLike | None = None
+    cells: Raster | PlacesLike,
+    epsilon: Epsilon | str | None = None,
+    *,
+    secrets: PlacesLike | None = None,
+    quality_loss: float | None = None,
+    accuracy: tuple[float, Length | str] | None = None,
+    prior: ArrayLike | None = None,
+    loss: Loss = "euclidean",
 ) -> Channel:
     """Planar Laplace of level epsilon, reported as cells of a raster or as the closest site.
 
@@ -49,10 +58,14 @@ def laplace_channel(
     triples are checked, so the cost grows with secrets² x cells: a second for 1,000
     cells, minutes for 5,000.
 
+    Instead of epsilon, `quality_loss` is the expected `loss` under `prior` that the channel may
+    have, or `accuracy` = (c, radius) the probability c of a report within `radius`: epsilon is
+    found to 1e-9 of it.
+
     Raises
     ------
     InvalidInput
-        If the cells or secrets are not places of one plane.
+        If the cells or secrets are not places of one plane, or no epsilon gives the loss.
     NotPrivate
         If the integer weights fail their certificate.
 
@@ -62,6 +75,9 @@ def laplace_channel(
     >>> channel = wh.laplace_channel(wh.Raster(2, 2, (100, 100)), "0.01/m")
     >>> channel.matrix.shape
     (4, 4)
+    >>> same_loss = wh.laplace_channel(wh.Raster(2, 2, (100, 100)), quality_loss=30.0)
+    >>> round(wh.quality_loss(same_loss, None), 6)
+    30.0
     """
     reports = as_secrets(cells) if secrets is None else as_sites(cells)
     places = reports if secrets is None else as_secrets(secrets)
@@ -73,23 +89,36 @@ def laplace_channel(
         )
     if places.points.space != reports.points.space:
         raise InvalidInput("secrets must be places of the same plane as the cells")
+
+    def masses(level: float) -> FloatArray:
+        if not isinstance(cells, Raster):
+            return voronoi_masses(
+                _survival(level), 1.0 / level, reports.coordinates, places.coordinates
+            )
+        if secrets is None:
+            return clamped_masses(cells, level)
+        return clamped_masses_of(cells, level, places.coordinates)
+
+    if quality_loss is not None or accuracy is not None or epsilon is None:
+        if epsilon is not None:
+            raise InvalidInput("give one of epsilon, quality_loss and accuracy")
+        target = Target.of(
+            places,
+            reports,
+            prior=prior,
+            loss=loss,
+            quality_loss=quality_loss,
+            accuracy=accuracy,
+        )
+        scale = reports.points.space.scale
+        extent = float(np.ptp(reports.coordinates, axis=0).max()) or 1.0
+        epsilon = target.epsilon(lambda eps: masses(eps / scale), 8 / extent)
     kept = sites_metric(places, epsilon, None)
     refuse_degrees(cells if secrets is None else secrets, places, float(kept.distances.max()))
     level = kept.metric.factor if isinstance(kept.metric, Scaled) else 1.0
-    if not isinstance(cells, Raster):
-        kind = "Voronoi cells"
-        matrix = voronoi_masses(
-            _survival(level), 1.0 / level, reports.coordinates, places.coordinates
-        )
-    else:
-        kind = "grid cells, clamped"
-        matrix = (
-            clamped_masses(cells, level)
-            if secrets is None
-            else clamped_masses_of(cells, level, places.coordinates)
-        )
+    kind = "grid cells, clamped" if isinstance(cells, Raster) else "Voronoi cells"
     source = f"planar Laplace (Andrés et al. 2013) over {kind}"
-    return Channel.certified(matrix, places, reports, kept, source=source)
+    return Channel.certified(masses(level), places, reports, kept, source=source)
 
 
 def clamped_masses_of(raster: Raster, level: float, secrets: FloatArray) -> FloatArray:
