@@ -61,6 +61,11 @@ class PrivacyMeasures:
     least_uncertainty_area: float
     confidence: float
 
+    def __repr__(self) -> str:
+        named = f"identified {self.identified_before:.3g} -> {self.identified_after:.3g}"
+        error, k = f"distance error {self.distance_error:.6g}", f"k >= {self.least_anonymity}"
+        return f"PrivacyMeasures({error}, {named}, {k})"
+
     def __str__(self) -> str:
         rows = [
             ("quality loss", self.quality_loss),
