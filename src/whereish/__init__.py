@@ -12,6 +12,7 @@ Finite places  optimal_channel exponential_channel tight_channel
                identity_channel uniform_channel bayesian_remap BayesianRemap
                Channel OptimalChannel lattice_distances
 Privacy maps   PrivacyMap map_from_grid EikonalMechanism EikonalQuery
+Use services   retrieval_radius accuracy smallest_epsilon bandwidth_overhead
 Saved files    load
 Records        Values Records answer queries TruncatedGeometric
                TwoSidedGeometric CubeGeometric
@@ -90,9 +91,11 @@ _HOMES = {
     "Values": "space",
     "Visits": "data.visits",
     "WhereishError": "errors",
+    "accuracy": "lbs.areas",
     "adversary_error": "audit.adversary",
     "answer": "queries",
     "audit": "",
+    "bandwidth_overhead": "lbs.areas",
     "bayesian_grid_remap": "mechanisms.noise.grid_remap",
     "bayesian_remap": "mechanisms.channels.remap",
     "cloaking_channel": "mechanisms.channels.cloaking",
@@ -113,7 +116,9 @@ _HOMES = {
     "privacy_measures": "audit.measures",
     "quality_loss": "audit.utility",
     "queries": "",
+    "retrieval_radius": "lbs.areas",
     "sanitize": "publish.sanitize",
+    "smallest_epsilon": "lbs.areas",
     "spark": "engines",
     "synthetic_commuters": "data.commuters",
     "tight_channel": "mechanisms.channels.tight",

@@ -11,6 +11,10 @@ from whereish.data.visits import Visits as Visits
 from whereish.engines import dask as dask
 from whereish.engines import spark as spark
 from whereish.errors import WhereishError as WhereishError
+from whereish.lbs.areas import accuracy as accuracy
+from whereish.lbs.areas import bandwidth_overhead as bandwidth_overhead
+from whereish.lbs.areas import retrieval_radius as retrieval_radius
+from whereish.lbs.areas import smallest_epsilon as smallest_epsilon
 from whereish.mechanisms.base import Mechanism as Mechanism
 from whereish.mechanisms.channels.channel import Channel as Channel
 from whereish.mechanisms.channels.cloaking import cloaking_channel as cloaking_channel

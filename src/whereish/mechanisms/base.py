@@ -24,7 +24,16 @@ from whereish.space.points import Points, Space
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
 
-__all__ = ["Composable", "HasChannel", "HasDensity", "HasDomain", "Mechanism", "Remap", "Remapped"]
+__all__ = [
+    "Closest",
+    "Composable",
+    "HasChannel",
+    "HasDensity",
+    "HasDomain",
+    "Mechanism",
+    "Remap",
+    "Remapped",
+]
 
 Remap: TypeAlias = Callable[[Points], Points]
 """A deterministic map of reports that sees no secret."""
@@ -127,7 +136,25 @@ class Remapped(Composable):
         return self.remap(self.mechanism.report(secrets, rng=rng))
 
 
-def closest(region: Box | Sites, space: Space | None = None) -> Remap:
+@dataclass(frozen=True, eq=False)
+class Closest:
+    """The remap that moves each report to the closest place of a public region."""
+
+    region: Box | Sites
+    space: Space | None = None
+
+    def __call__(self, reports: Points) -> Points:
+        if isinstance(self.region, Sites):
+            nearest = self.region.nearest(reports.coordinates)
+            moved = self.region.coordinates[nearest]
+        elif isinstance(reports.space, Sphere):
+            moved = Sphere.clamp(reports.coordinates, self.region)
+        else:
+            moved = self.region.clamp(reports.coordinates)
+        return Points(moved, reports.space, reports.reproducible)
+
+
+def closest(region: Box | Sites, space: Space | None = None) -> Closest:
     """The remap that moves each report (of `space`) to the closest place of `region`."""
     if isinstance(region, Sites):
         if space is not None and region.points.space != space:
@@ -135,27 +162,11 @@ def closest(region: Box | Sites, space: Space | None = None) -> Remap:
                 f"the sites are in {region.points.space.description}, the reports in"
                 f" {space.description}; convert the sites first"
             )
-        return lambda reports: Points(
-            region.coordinates[region.nearest(reports.coordinates)],
-            reports.space,
-            reports.reproducible,
-        )
-    if not isinstance(region, Box):
+    elif not isinstance(region, Box):
         raise InvalidInput(
             f"a region must be a Box or Sites; got {type(region).__name__}: a box is declared in"
             " the coordinates of the mechanism's space"
         )
-
-    if isinstance(space, Sphere) and not -90 <= region.y_low < region.y_high <= 90:
+    elif isinstance(space, Sphere) and not -90 <= region.y_low < region.y_high <= 90:
         raise InvalidInput("a box on the globe must have latitudes within -90..90 degrees")
-
-    def clamp(reports: Points) -> Points:
-        on_sphere = isinstance(reports.space, Sphere)
-        clamped = (Sphere.clamp if on_sphere else _clamp)(reports.coordinates, region)
-        return Points(clamped, reports.space, reports.reproducible)
-
-    return clamp
-
-
-def _clamp(coordinates: FloatArray, box: Box) -> FloatArray:
-    return box.clamp(coordinates)
+    return Closest(region, space)

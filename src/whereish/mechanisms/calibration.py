@@ -47,12 +47,12 @@ class TrueRadii(ABC):
         """True metres for each metre of the law, at most, within `reach` of `at` (anywhere)."""
         return 1.0
 
-    def _to_true(self, reach: float, at: Place | None) -> float:
+    def to_true(self, reach: float, at: Place | None = None) -> float:
         """True metres that hold every report whose ideal one is within `reach` law metres."""
         return reach * self.stretch(reach, at) + self.rounding.m
 
-    def _to_law(self, radius: float, at: Place | None) -> float:
-        """Law metres such that ideal reports within them are reported within `radius` true ones."""
+    def to_law(self, radius: float, at: Place | None = None) -> float:
+        """Law metres; reports of ideal ones within them are within `radius` true metres."""
         left = max(radius - self.rounding.m, 0.0)
         return left / self.stretch(left, at)
 
@@ -62,12 +62,15 @@ class TrueRadii(ABC):
         For every secret; or, smaller, for the one at the place `at`, which may then be read
         off the radius: show such a radius to nobody who may not know the place.
         """
-        return Length(self._to_true(self.ideal_quantile(chance).m * (1 + _MARGIN), at))
+        return Length(self.to_true(self.ideal_quantile(chance).m * (1 + _MARGIN), at))
 
     def coverage(self, radius: Length | str, *, at: Place | None = None) -> float:
         """A probability with which the report is, at least, within `radius` true metres."""
-        reach = self._to_law(Length.of(radius, name="radius").m, at)
-        return self.cdf(Length(reach * (1 - _MARGIN)))
+        return self.within(self.to_law(Length.of(radius, name="radius").m, at))
+
+    def within(self, reach: float) -> float:
+        """Probability that the ideal report lies within `reach` law metres, at least."""
+        return self.cdf(Length(reach * (1 - _MARGIN))) if reach < math.inf else 1.0
 
 
 class Calibrated(TrueRadii):

@@ -28,6 +28,7 @@ from whereish.space.points import Points, stacked_degrees
 from whereish.space.projection.contraction import Contraction, contraction_at, contraction_of
 from whereish.space.projection.operation import Operation, available_operations, operation_for
 from whereish.space.projection.stretch import Stretch, stretch_of
+from whereish.space.sphere import FARTHEST_M
 from whereish.units import Length
 
 if TYPE_CHECKING:
@@ -118,6 +119,32 @@ class Plane:
         tiny = _SLACK_DEGREES
         part = Box(lon - tiny, lat - tiny, lon + tiny, lat + tiny)
         return contraction_at(self.crs, self.region, self.shift, part, further)
+
+    def true_distance(self, metres: float, at: tuple[float, float] | None = None) -> float:
+        """True metres from a place of the region to a report within `metres` on the plane, at most.
+
+        Half a meridian where no factor is known so far around the region.
+        """
+        if self.crs is None:
+            return metres
+        found = self.contraction(metres, at)
+        while found.factor > 0:
+            if (true := metres / found.factor) <= found.reach_m:
+                return min(true + found.return_m, FARTHEST_M)
+            found = self.contraction(true, at)
+        return FARTHEST_M
+
+    def plane_distance(self, true: float, at: tuple[float, float] | None = None) -> float:
+        """Metres on the plane such that reports within them are within `true` metres of it.
+
+        The reverse of :meth:`true_distance`; infinite from half a meridian on.
+        """
+        if self.crs is None:
+            return true
+        if true >= FARTHEST_M:
+            return math.inf
+        known = self.contraction(true, at)
+        return max((true - known.return_m) * known.factor, 0.0) if known.factor > 0 else 0.0
 
     @property
     def operation(self) -> Operation | None:

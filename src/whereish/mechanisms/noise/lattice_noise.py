@@ -14,7 +14,6 @@ from whereish.privacy.norms import Euclidean
 from whereish.sampling.lazy_uniform import LazyUniform, direction_ball, half
 from whereish.space.plane import Plane
 from whereish.space.points import Points, checked_coordinates
-from whereish.space.projection.contraction import Contraction
 from whereish.space.sphere import FARTHEST_M
 from whereish.units import Epsilon, Length
 
@@ -106,37 +105,13 @@ class PlanarNoise(OnPlane, TrueRadii):
         """Half a diagonal of a cell, in metres of the plane."""
         return Length(self.resolution / math.sqrt(2))
 
-    def stretch(self, reach: float, at: Place | None) -> float:
-        """True metres for each metre of the plane, at most, within `reach` true metres."""
-        factor = self.plane.contraction(reach, at).factor
-        return 1 / factor if factor > 0 else math.inf
+    def to_true(self, reach: float, at: Place | None = None) -> float:
+        """True metres that hold every report whose ideal one is within `reach` on the plane."""
+        return self.plane.true_distance(reach + self.rounding.m, at)
 
-    def coverage(self, radius: Length | str, *, at: Place | None = None) -> float:
-        """A probability with which the report is, at least, within `radius` true metres."""
-        far = Length.of(radius, name="radius").m >= FARTHEST_M
-        return 1.0 if far and self.plane.crs is not None else super().coverage(radius, at=at)
-
-    def _to_true(self, reach: float, at: Place | None) -> float:
-        found = self._around(reach + self.rounding.m, at)
-        if found is None:
-            return FARTHEST_M
-        true = (reach + self.rounding.m) / found.factor + found.return_m
-        return true if self.plane.crs is None else min(true, FARTHEST_M)
-
-    def _to_law(self, radius: float, at: Place | None) -> float:
-        known = self.plane.contraction(radius, at)
-        if known.factor == 0:
-            return 0.0
-        return max((radius - known.return_m) * known.factor - self.rounding.m, 0.0)
-
-    def _around(self, reach: float, at: Place | None) -> Contraction | None:
-        """What holds within `reach` metres of a secret on the plane; None if nothing is known."""
-        found = self.plane.contraction(reach, at)
-        while found.factor > 0:
-            if (true := reach / found.factor) <= found.reach_m:
-                return found
-            found = self.plane.contraction(true, at)
-        return None
+    def to_law(self, radius: float, at: Place | None = None) -> float:
+        """Metres of the plane; reports of ideal ones within them are within `radius`."""
+        return max(self.plane.plane_distance(radius, at) - self.rounding.m, 0.0)
 
     def _true_mean(self, mean: float) -> Length:
         """A bound of the expected true distance, from that on the plane.
@@ -147,9 +122,11 @@ class PlanarNoise(OnPlane, TrueRadii):
             return Length(mean)
         bounds = [FARTHEST_M]
         for beyond in (1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.1):
-            found = self._around(self.ideal_quantile(1 - beyond).m * (1 + 2.0**-20), None)
-            if found is not None:
-                bounds.append(mean / found.factor + found.return_m + beyond * FARTHEST_M)
+            reach = self.ideal_quantile(1 - beyond).m * (1 + 2.0**-20)
+            true = self.plane.true_distance(reach)
+            if true < FARTHEST_M:
+                returned = self.plane.contraction(true).return_m
+                bounds.append(mean * true / reach + returned + beyond * FARTHEST_M)
         return Length(min(bounds))
 
     def _distances(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:

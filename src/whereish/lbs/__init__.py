@@ -1,0 +1,1 @@
+"""Using a location service without telling it where one is."""

@@ -1,0 +1,248 @@
+"""How far reports are from their secrets, in true metres: what a retrieval radius stands on.
+
+Every law here is for the worst secret, unless a prior over the places of a channel or map asks for
+the mean.  None looks at a secret or at a draw.
+
+- Noise on the globe or a plane states its own radii (:class:`TrueRadii`).
+- A channel's and a map's law is finite: distances are rounded up to 2^-16 of the largest and their
+  probabilities summed.  Within a map a secret is up to half a diagonal from its cell's centre,
+  with continuous places up to a whole one from the centre it is rounded to.
+- Moving reports to the closest place of a box that holds the secret takes them no farther from it
+  on a plane (projections onto convex sets contract).  To any other closest place, p for z:
+  d(x, p) <= d(x, z) + d(z, p) <= 2 d(x, z) + d(x, region).
+- A remap to targets of a grid moves a report by at most the largest way from a cell's corner to its
+  target, once it is inside the grid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from whereish.arrays import FloatArray
+from whereish.errors import InvalidInput
+from whereish.mechanisms.base import Closest, Remap, Remapped
+from whereish.mechanisms.calibration import TrueRadii, probability
+from whereish.mechanisms.channels.channel import Channel
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
+from whereish.mechanisms.noise.grid_remap import GridRemap
+from whereish.privacy.norms import Euclidean, Geodesic
+from whereish.space.box import Box
+from whereish.space.line import Line
+from whereish.space.plane import Plane
+from whereish.space.points import Points, Space
+from whereish.space.prior import as_prior
+from whereish.space.sphere import Sphere, true_metres
+from whereish.units import Length
+
+__all__ = ["ReportErrors", "map_errors", "place_slack", "report_errors", "true_places"]
+
+_BINS = 1 << 16
+_BATCH = 32
+
+
+class ReportErrors(Protocol):
+    """The law of the distance between a secret and its report."""
+
+    def quantile(self, chance: float) -> float:
+        """True metres that hold the report with at least probability `chance`."""
+
+    def coverage(self, radius: float) -> float:
+        """A probability with which the report is, at least, within `radius` true metres."""
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Noise; then reports move by `moved` metres of the law, and distances grow by `factor`."""
+
+    noise: TrueRadii
+    moved: float = 0.0
+    factor: float = 1.0
+    away: float = 0.0
+
+    def quantile(self, chance: float) -> float:
+        reach = self.noise.ideal_quantile(chance).m * (1 + 2.0**-40) + self.moved
+        return self.factor * self.noise.to_true(reach) + self.away
+
+    def coverage(self, radius: float) -> float:
+        left = max(radius - self.away, 0.0) / self.factor
+        return self.noise.within(max(self.noise.to_law(left) - self.moved, 0.0))
+
+
+Rows: TypeAlias = Iterator[tuple[FloatArray, FloatArray]]
+"""Batches of secrets: probabilities of their reports, and distances in units of the law."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Finite:
+    """A finite law; `largest` bounds its distances, which :meth:`true` makes true metres."""
+
+    rows: Callable[[], Rows]
+    largest: float
+    prior: FloatArray | None
+    slack: float = 0.0
+    plane: Plane | None = None
+    """For distances that were measured on it."""
+
+    def quantile(self, chance: float) -> float:
+        wanted = probability(chance) * (1 + 2.0**-40)
+        if self.prior is None:
+            worst = max(int((sums < wanted).sum(axis=1).max()) for sums in self._sums())
+        else:
+            mean, start = np.zeros(_BINS + 1), 0
+            for sums in self._sums():
+                mean += self.prior[start : start + len(sums)] @ sums
+                start += len(sums)
+            worst = int((mean < wanted).sum())
+        distance = min(worst, _BINS) * self._step + self.slack
+        return distance if self.plane is None else self.plane.true_distance(distance)
+
+    def coverage(self, radius: float) -> float:
+        left = radius if self.plane is None else self.plane.plane_distance(radius)
+        if left == math.inf:
+            return 1.0
+        bins = math.floor((left - self.slack) / self._step * (1 + 2.0**-40))
+        if bins < 0:
+            return 0.0
+        held = np.concatenate([sums[:, min(bins, _BINS)] for sums in self._sums()])
+        share = held.min() if self.prior is None else self.prior @ held
+        return float(min(max(share * (1 - 2.0**-40), 0.0), 1.0))
+
+    @property
+    def _step(self) -> float:
+        return max(self.largest, 1e-9) / _BINS
+
+    def _sums(self) -> Iterator[FloatArray]:
+        """For each secret: the probability of a distance up to each multiple of the step."""
+        for chances, distances in self.rows():
+            bins = np.ceil(distances / self._step * (1 - 2.0**-40)).astype(np.int64)
+            bins += np.arange(len(bins))[:, None] * (_BINS + 1)
+            counts = np.bincount(bins.ravel(), chances.ravel(), len(bins) * (_BINS + 1))
+            yield np.cumsum(counts.reshape(len(bins), -1), axis=1)
+
+
+def report_errors(
+    mechanism: object, *, prior: ArrayLike | None = None, moved: Length | str | None = None
+) -> ReportErrors:
+    """The distances of a mechanism's reports; see :func:`whereish.lbs.areas.retrieval_radius`."""
+    away = 0.0 if moved is None else Length.of(moved, name="moved").m
+    if isinstance(mechanism, Channel):
+        return _channel(mechanism, prior)
+    if isinstance(mechanism, EikonalMechanism):
+        return map_errors(mechanism, prior=prior)
+    if isinstance(mechanism, Remapped) and isinstance(mechanism.mechanism, EikonalMechanism):
+        return map_errors(mechanism.mechanism, prior=prior, remap=mechanism.remap)
+    if prior is not None:
+        raise InvalidInput(
+            "a prior is for the places of a channel or a map; the distances of noise are the same"
+            " everywhere: leave it out"
+        )
+    if isinstance(mechanism, TrueRadii) and not isinstance(getattr(mechanism, "space", None), Line):
+        return _Noise(mechanism)
+    if isinstance(mechanism, Remapped) and isinstance(mechanism.mechanism, TrueRadii):
+        return _remapped(mechanism.mechanism, mechanism.remap, away, moved is not None)
+    raise InvalidInput(
+        "the distances of reports are known for Laplace and circular noise, channels, eikonal"
+        f" maps, and these followed by a remap; got {type(mechanism).__name__}"
+    )
+
+
+def _remapped(noise: TrueRadii, remap: Remap, away: float, stated: bool) -> ReportErrors:
+    if isinstance(remap, GridRemap):
+        half = math.hypot(*remap.raster.cell) / 2
+        centres = remap.raster.centres()
+        ways = Euclidean()(centres, centres[remap.targets])
+        return _Noise(noise, moved=float(ways.max()) + half)
+    if isinstance(remap, Closest):
+        on_globe = isinstance(getattr(noise, "space", None), Sphere)
+        if isinstance(remap.region, Box) and not on_globe:
+            return _Noise(noise)
+        if isinstance(remap.region, Box) or stated:
+            # Closest on the sphere, whose distances are true ones within (a/b)^3.
+            return _Noise(noise, factor=2 * true_metres() if on_globe else 2.0, away=away)
+        raise InvalidInput(
+            "reports are moved to sites, so the radius depends on how far a place may be from its"
+            " nearest site: state that bound, moved='500 m'"
+        )
+    if not stated:
+        raise InvalidInput(
+            "how far this remap moves a report is not known here: state a bound that always holds,"
+            " moved='500 m'"
+        )
+    return _Noise(noise, away=away)
+
+
+def _channel(channel: Channel, prior: ArrayLike | None) -> _Finite:
+    weights = None if prior is None else as_prior(prior, len(channel.secrets))
+    secrets, reports = true_places(channel.secrets.points), true_places(channel.reports.points)
+    metric = Euclidean() if secrets.metric is None else secrets.metric
+    matrix = channel.matrix
+
+    def rows() -> Rows:
+        for low in range(0, len(matrix), _BATCH):
+            some = secrets.coordinates[low : low + _BATCH, None]
+            yield matrix[low : low + _BATCH], metric(some, reports.coordinates[None])
+
+    largest = max(float(distances.max()) for _, distances in rows())
+    return _Finite(rows, largest, weights)
+
+
+@dataclass(frozen=True)
+class _Places:
+    coordinates: FloatArray
+    metric: Geodesic | None
+
+
+def true_places(points: Points) -> _Places:
+    """Coordinates with the metric of true metres: degrees where there are any."""
+    space: Space = points.space
+    if isinstance(space, Sphere) or (isinstance(space, Plane) and space.crs is not None):
+        return _Places(np.column_stack(space.to_degrees(points)), Geodesic())
+    return _Places(points.coordinates, None)
+
+
+def map_errors(
+    mechanism: EikonalMechanism,
+    *,
+    prior: ArrayLike | None = None,
+    remap: Remap | None = None,
+    per_report: FloatArray | None = None,
+) -> _Finite:
+    """The law of a map; with `per_report`, of the ratios of distances to a length of each report.
+
+    Distances are on the raster's plane, between centres; the slack is the rest.  Ratios have none.
+    """
+    if mechanism.map.one_dimensional:
+        raise InvalidInput("a location service needs a map of the plane; this one is along a line")
+    centres = mechanism.reports.centres()
+    to = centres
+    if remap is not None:
+        to = np.asarray(remap(Points(centres, mechanism.space)).coordinates)
+    law, secrets = mechanism.built.law, mechanism.built.secrets
+    lengths = np.ones(len(to)) if per_report is None else per_report
+
+    def rows() -> Rows:
+        for low in range(0, len(secrets), _BATCH):
+            some = secrets[low : low + _BATCH]
+            masses = (law.weights * law.table[law.metric.distances(some)]).astype(np.float64)
+            chances = masses / masses.sum(axis=1, keepdims=True)
+            apart = Euclidean()(centres[some][:, None], to[None])
+            yield chances, apart / lengths
+
+    extent = np.ptp(np.concatenate([centres, to]), axis=0)
+    largest = float(np.hypot(*extent)) / float(lengths.min())
+    weights = None if prior is None else mechanism.map.normalised_prior(prior)
+    if per_report is not None:
+        return _Finite(rows, largest, weights)
+    return _Finite(rows, largest, weights, place_slack(mechanism), mechanism.map.plane)
+
+
+def place_slack(mechanism: EikonalMechanism) -> float:
+    """How far a secret may be from the centre whose law it has, on the map's plane."""
+    diagonal = math.hypot(*mechanism.map.raster.cell)
+    return diagonal if mechanism.places == "continuous" else diagonal / 2
