@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from whereish import __version__
 from whereish.errors import InvalidInput, WhereishError
+from whereish.mechanisms.base import Mechanism
 from whereish.privacy.guarantee import Guarantee
 from whereish.space.line import Line
 from whereish.space.plane import Plane
@@ -41,6 +42,7 @@ __all__ = [
     "described",
     "load",
     "load_artefact",
+    "load_places",
     "mechanism_in",
     "save_artefact",
     "saved_as",
@@ -236,6 +238,17 @@ def load(path: str | Path) -> SavedMechanism:
     3
     """
     return mechanism_in(load_artefact(path))
+
+
+def load_places(path: str | Path) -> Mechanism:
+    """A saved mechanism that reports places; one that reports answers is refused."""
+    mechanism = load(path)
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidInput(
+            f"{Path(path).name} holds a mechanism that reports answers, not places; use it in"
+            " Python, with whereish.load"
+        )
+    return mechanism
 
 
 def mechanism_in(saved: Artefact) -> SavedMechanism:

@@ -71,7 +71,7 @@ def sanitize(
     geometry: str | None = None,
     locations: Sequence[Location | tuple[str, str] | str] | None = None,
     epsilon: Epsilon | str | None = None,
-    mechanism: Mechanism | str | None = None,
+    mechanism: Mechanism | str | Path | None = None,
     options: Mapping[str, Any] | None = None,
     epsilon_column: str | None = None,
     keep: Sequence[str] = (),
@@ -110,7 +110,8 @@ def sanitize(
         The privacy level of each report, such as "ln(4)/200 m".
     mechanism
         A name of the registry ("globe-laplace" by default), built from `epsilon` and
-        `options`; or a built mechanism, such as one of a privacy map, without `epsilon`.
+        `options`; or a built mechanism, such as one of a privacy map, or the file that one
+        was saved to ("city.npz"), without `epsilon`.
     options
         What the named mechanism takes besides epsilon, such as `plane`.
     epsilon_column

@@ -26,6 +26,7 @@ COMMANDS = {
     "audit": "whereish.interfaces.cli.audit",
     "build": "whereish.interfaces.cli.build",
     "compare": "whereish.interfaces.cli.compare",
+    "export": "whereish.interfaces.cli.export",
     "ledger": "whereish.interfaces.cli.ledger",
     "plot": "whereish.interfaces.cli.plot",
     "report": "whereish.interfaces.cli.report",

@@ -164,9 +164,13 @@ SITES = click.option(
 
 
 def describe(guarantee: Guarantee) -> str:
-    """The guarantee as a line for people."""
+    """The guarantee as a line for people, and what it means for places a length apart."""
+    from whereish.privacy.maps.geodesic import MapGeodesic
+
     metric = guarantee.metric
-    factor = metric.factor if isinstance(metric, Scaled) else 1.0
+    base, factor = (metric.base, metric.factor) if isinstance(metric, Scaled) else (metric, 1.0)
+    if isinstance(base, MapGeodesic):  # its levels change from place to place
+        return f"guarantee: {guarantee}"
     apart = min((10.0**k for k in range(-3, 8)), key=lambda m: abs(math.log(m * factor)))
     return (
         f"guarantee: {guarantee}\n"

@@ -90,17 +90,11 @@ def _report_saved(
     """Reports of a mechanism from a file, in degrees through its own plane."""
     import numpy as np
 
-    from whereish.mechanisms.base import Mechanism
-    from whereish.mechanisms.saved import load
+    from whereish.mechanisms.saved import load_places
     from whereish.space.plane import Plane
     from whereish.space.sphere import Sphere
 
-    mechanism = load(path)
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInput(
-            f"{path.name} holds a mechanism that reports answers, not places; use it in Python,"
-            " with whereish.load"
-        )
+    mechanism = load_places(path)
     space = mechanism.space
     if not isinstance(space, Plane | Sphere):
         raise InvalidInput(f"{path.name} works in {space.description}, where degrees have no place")

@@ -39,7 +39,12 @@ __all__ = ["command"]
     metavar="LON,LAT",
     help="A further secret location: its two columns.",
 )
-@click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as 'ln(4)/200 m'.")
+@click.option("--epsilon", type=EPSILON, help="Privacy level, as 'ln(4)/200 m'.")
+@click.option(
+    "--mechanism",
+    type=click.Path(path_type=Path),
+    help="Or a saved mechanism, as a map's .npz, which has its own levels.",
+)
 @click.option(
     "--epsilon-column", help="Column with each row's own level per metre, at most --epsilon."
 )
@@ -80,7 +85,8 @@ def command(
     lat: str | None,
     geometry: str | None,
     locations: tuple[str, ...],
-    epsilon: Epsilon,
+    epsilon: Epsilon | None,
+    mechanism: Path | None,
     epsilon_column: str | None,
     keep: tuple[str, ...],
     coarsen: tuple[str, ...],
@@ -112,6 +118,7 @@ def command(
         "geometry": geometry,
         "locations": [_pair(text) for text in locations],
         "epsilon": epsilon,
+        "mechanism": mechanism,
         "epsilon_column": epsilon_column,
         "keep": keep,
         "coarsen": dict(_step(text) for text in coarsen),

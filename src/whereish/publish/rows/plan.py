@@ -9,11 +9,13 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.registry import mechanism_named
+from whereish.mechanisms.saved import load_places
 from whereish.publish.rows.locations import GeometryColumn, Location, as_locations
 from whereish.publish.rows.public_places import PlaceMap, as_place_map
 from whereish.publish.rows.sanitizer import BatchSanitizer
@@ -38,7 +40,7 @@ class Plan(TypedDict, total=False):
     geometry: str | None
     locations: Sequence[Location | tuple[str, str] | str] | None
     epsilon: Epsilon | str | None
-    mechanism: Mechanism | str | None
+    mechanism: Mechanism | str | Path | None
     options: Mapping[str, Any] | None
     epsilon_column: str | None
     keep: Sequence[str]
@@ -117,6 +119,8 @@ def _refuse_unknown(plan: Plan) -> None:
 def _mechanism(plan: Plan) -> tuple[Mechanism, Callable[[Epsilon], Mechanism] | None]:
     epsilon, mechanism = plan.get("epsilon"), plan.get("mechanism")
     options = dict(plan.get("options") or {})
+    if isinstance(mechanism, Path) or (isinstance(mechanism, str) and mechanism.endswith(".npz")):
+        mechanism = load_places(mechanism)
     if mechanism is None or isinstance(mechanism, str):
         if epsilon is None:
             raise InvalidInput("give either epsilon or mechanism (a built one has its own level)")
