@@ -18,7 +18,7 @@ Records        Values Records answer queries TruncatedGeometric
                TwoSidedGeometric CubeGeometric
 Traces         PredictiveMechanism FixedUtility FixedRate SpentBudget
 Profiles       PriLocation NaiveProfiles Profiles PlaceLevel Visits
-               synthetic_commuters
+               user_priors synthetic_commuters
 Audit          audit adversary_error quality_loss privacy_measures
 What is kept   Guarantee Basis Mechanism Metric Euclidean Manhattan Chebyshev
                GreatCircle Geodesic Finite TupleSum TupleMax
@@ -123,6 +123,7 @@ _HOMES = {
     "synthetic_commuters": "data.commuters",
     "tight_channel": "mechanisms.channels.tight",
     "uniform_channel": "mechanisms.channels.cloaking",
+    "user_priors": "data.user_priors",
 }
 """The module of every public name, sorted; audit is a module itself.
 

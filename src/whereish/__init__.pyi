@@ -7,6 +7,7 @@ from whereish.audit.measures import privacy_measures as privacy_measures
 from whereish.audit.utility import quality_loss as quality_loss
 from whereish.data.commuters import synthetic_commuters as synthetic_commuters
 from whereish.data.density_maps import map_from_grid as map_from_grid
+from whereish.data.user_priors import user_priors as user_priors
 from whereish.data.visits import Visits as Visits
 from whereish.engines import dask as dask
 from whereish.engines import spark as spark

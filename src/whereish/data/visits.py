@@ -4,6 +4,7 @@ Bordenabe's thesis (section 6.2.1) counts the visits to each region of a grid, a
 one per user, region and hour, so that somebody who stays long does not outweigh all
 others; splits them by time of day; and keeps the regions that are most popular, judged
 by how many users have them among their own most visited.
+:func:`~whereish.data.user_priors.user_priors` does all of it in one call.
 
 A prior made from private data is itself a release of that data: these counts carry no
 noise.  Use public or consented data, or noisy counts.
@@ -11,8 +12,9 @@ noise.  Use public or consented data, or noisy counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,11 +72,13 @@ class Visits:
         users: ArrayLike,
         times: ArrayLike,
         once_per_hour: bool = True,
+        days: int | None = None,
     ) -> Visits:
         """Assign locations, in the grid's space, to its places.
 
         `times` are datetime64 (or ISO text) in local time.  Locations outside a raster are
-        left out; those of sites go to the nearest.
+        left out; those of sites go to the nearest.  With `days`, each user keeps so many days:
+        those with most locations on the grid (the earlier of two alike).
         """
         space = grid.plane if isinstance(grid, Raster) else grid.points.space
         coordinates = checked_coordinates(locations, space)
@@ -87,6 +91,8 @@ class Visits:
             )
         place, inside = _assigned(coordinates, grid)
         visits = np.stack([place, user.ravel(), hour], axis=1)[inside]
+        if days is not None:
+            visits = visits[_busiest(visits[:, 1], visits[:, 2] // 24, days)]
         if once_per_hour:
             visits = np.unique(visits, axis=0)
         return cls(
@@ -116,6 +122,14 @@ class Visits:
         """The visits of some users, by their index."""
         return self._where(np.isin(self.user, np.asarray(users)))
 
+    def among(self, places: ArrayLike) -> Visits:
+        """The visits to some places, which are then counted from 0 in the given order."""
+        chosen = np.asarray(places, np.intp)
+        index = np.full(self.places, -1, np.intp)
+        index[chosen] = np.arange(chosen.size)
+        kept = self._where(index[self.place] >= 0)
+        return replace(kept, places=chosen.size, place=index[kept.place])
+
     def counts(self) -> IntArray:
         """Visits of each place."""
         return np.bincount(self.place, minlength=self.places)
@@ -126,26 +140,38 @@ class Visits:
             raise InvalidInput("there are no visits on the grid, so there is no prior")
         return np.asarray(self.counts() / len(self))
 
-    def popular(self, count: int, *, top: int = 10) -> NDArray[np.intp]:
+    def popular(self, count: int = 50, *, top: int = 30) -> NDArray[np.intp]:
         """The `count` places that most users have among their own `top` most visited.
 
         Ties go to the place with more visits.  Returned in increasing order.
         """
         if count < 1 or top < 1:
             raise InvalidInput(f"count and top must be at least 1; got {count} and {top}")
-        pairs, visits = np.unique(
-            np.stack([self.user, self.place], axis=1), axis=0, return_counts=True
-        )
-        order = np.lexsort((pairs[:, 1], -visits, pairs[:, 0]))
-        ranked = pairs[order]
-        first = np.searchsorted(ranked[:, 0], ranked[:, 0])
-        listed = ranked[np.arange(len(ranked)) - first < top, 1]
+        listed = _most_frequent(self.user, self.place, top)[:, 1]
         fans = np.bincount(listed, minlength=self.places)
         best = np.lexsort((np.arange(self.places), -self.counts(), -fans))[:count]
         return np.sort(best[fans[best] > 0]).astype(np.intp)
 
     def _where(self, kept: NDArray[np.bool_]) -> Visits:
         return Visits(self.places, self.place[kept], self.user[kept], self.hour[kept], self.outside)
+
+
+def _most_frequent(user: NDArray[Any], thing: NDArray[Any], most: int) -> NDArray[Any]:
+    """Pairs (user, thing): of each user the `most` things that it has most often."""
+    pairs, often = np.unique(np.stack([user, thing], axis=1), axis=0, return_counts=True)
+    ranked = pairs[np.lexsort((pairs[:, 1], -often, pairs[:, 0]))]
+    first = np.searchsorted(ranked[:, 0], ranked[:, 0])
+    return np.asarray(ranked[np.arange(len(ranked)) - first < most])
+
+
+def _busiest(user: NDArray[Any], day: NDArray[Any], days: int) -> NDArray[np.bool_]:
+    """Which rows fall on one of their user's `days` busiest days."""
+    if days < 1:
+        raise InvalidInput(f"days must be at least 1; got {days}")
+    kept = _most_frequent(user, day, days)
+    _, rows = np.unique(np.vstack([kept, np.stack([user, day], 1)]), axis=0, return_inverse=True)
+    rows = rows.ravel()
+    return np.isin(rows[len(kept) :], rows[: len(kept)])
 
 
 def _hours(times: ArrayLike) -> IntArray:
