@@ -37,7 +37,7 @@ def test_stale_machine_code_is_not_used(tmp_path):
     assert drawn() > 0
     shared = tmp_path / "whereish" / "sampling" / "words.py"
     text = shared.read_text()
-    edited = text.replace("phi = fraction(word, 3)", "phi = 0.0 * fraction(word, 3)")
+    edited = text.replace("octant(fraction(word, 3)", "octant(0.0 * fraction(word, 3)")
     assert edited != text
     shared.write_text(edited.replace("if word >> np.uint64(63):", "if False:"))
     assert drawn() == 0, "every angle is now 0 or half a turn"

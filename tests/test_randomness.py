@@ -26,6 +26,22 @@ def test_bytes_are_uniform():
     assert chi2.sf(((counts - expected) ** 2 / expected).sum(), 255) > 1e-6
 
 
+@pytest.mark.parametrize("count", range(1, randomness._FEW + 2))
+def test_words_of_small_calls_are_uniform_and_never_repeat(count):
+    source = SecureRandomness()
+    words = np.concatenate([source.words(count) for _ in range(20_000)])
+    assert len(np.unique(words)) == len(words) == 20_000 * count
+    bits = np.unpackbits(words.view(np.uint8)).reshape(len(words), 64).sum(axis=0)
+    assert (np.abs(bits - len(words) / 2) < 3.5 * np.sqrt(len(words))).all()  # 7 sigma
+
+
+def test_words_may_be_written_to():
+    for count in (1, randomness._FEW, randomness._FEW + 1):
+        words = SecureRandomness().words(count)
+        words >>= np.uint64(1)
+        assert (words < 2**63).all()
+
+
 def test_words_never_repeat():
     source = SecureRandomness()
     words = np.concatenate([source.words(1000) for _ in range(100)])
@@ -95,12 +111,14 @@ def test_every_block_has_its_own_key(monkeypatch):
     monkeypatch.setattr(randomness, "_Keystream", Watched)
     source = SecureRandomness()
     assert len(source.words(2 * randomness._BLOCK + 1)) == 2 * randomness._BLOCK + 1
-    source.words(1)
-    source.words(0)
+    source.words(randomness._FEW + 1)
     assert len(keys) == len(set(keys)) == 4
+    source.words(randomness._FEW)
+    source.words(0)
+    assert len(keys) == 4
 
 
-@pytest.mark.parametrize("count", [1, 8, 2 * randomness._BLOCK])
+@pytest.mark.parametrize("count", [1, randomness._FEW, 8, 2 * randomness._BLOCK])
 def test_copies_of_one_state_part_at_once(count):
     """A machine restored twice from one snapshot: every byte of the state is the same."""
     source = SecureRandomness()
@@ -118,15 +136,18 @@ def test_copies_part_even_where_the_kernel_was_copied_too(monkeypatch):
     monkeypatch.setattr("whereish.randomness.os.urandom", bytes)
     source, twin = SecureRandomness(), SecureRandomness()
     assert twin._chain == source._chain
-    assert not np.intersect1d(source.words(8), twin.words(8)).size
+    for count in (8, 3):
+        twin.__dict__.update(source.__dict__)
+        assert not np.intersect1d(source.words(count), twin.words(count)).size
 
 
 def test_two_copies_with_the_same_clock_part_by_fresh_bytes(monkeypatch):
     monkeypatch.setattr("whereish.randomness.time.time_ns", lambda: 7)
     monkeypatch.setattr("whereish.randomness.time.perf_counter_ns", lambda: 7)
     source, twin = SecureRandomness(), SecureRandomness()
-    twin.__dict__.update(source.__dict__)
-    assert not np.intersect1d(source.words(8), twin.words(8)).size
+    for count in (8, 3):
+        twin.__dict__.update(source.__dict__)
+        assert not np.intersect1d(source.words(count), twin.words(count)).size
 
 
 # What workers of a container do: each draws noise after its parent drew some.

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.extending import intrinsic
 
-__all__ = ["kernel"]
+__all__ = ["fma", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -44,3 +45,16 @@ def _sources() -> str:
         if b"compiled import" in text or b"numba" in text:
             digest.update(text)
     return digest.hexdigest()[:16]
+
+
+def _fused(context: Any, a: Any, b: Any, c: Any) -> Any:
+    double = numba.types.float64
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.fma(*values)
+
+    return double(double, double, double), code
+
+
+fma: Callable[[float, float, float], float] = intrinsic(_fused)
+"""a * b + c with one rounding, in kernels: one instruction, or the C library's function."""

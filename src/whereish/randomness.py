@@ -1,10 +1,10 @@
 """Random bits: secure ones for the world, reproducible ones for tests.
 
-Bits come as AES-256-CTR keystreams.  :class:`SecureRandomness` takes a new key for
-every call and every 2^18 bytes of a long one, hashed from a secret chain and 32 fresh
-bytes of the operating system.  :class:`SeededRandomness` keys one stream from a seed;
-what it touches is marked reproducible, and publishing refuses marked noise.
-There is no default seed and no global generator.
+Every call of :class:`SecureRandomness`, and every 2^18 bytes of a long one, hashes a secret
+chain and 32 fresh bytes of the operating system: into the words themselves where they are
+few, else into the key of an AES-256-CTR keystream.  :class:`SeededRandomness` keys one
+stream from a seed; what it touches is marked reproducible, and publishing refuses marked
+noise.  There is no default seed and no global generator.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["ForkSafeLock", "Randomness", "SecureRandomness", "SeededRandomness",
 _LOCKS: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
 _SOURCES: weakref.WeakSet[SecureRandomness] = weakref.WeakSet()
 _BLOCK = 2**15  # words drawn from one key
+_FEW = 4  # words that one hash gives, beside the next chain value
 _CLOCKS = struct.Struct("<qq")
 
 
@@ -98,12 +99,14 @@ class SecureRandomness:
     """Words that nobody can predict, from the operating system's entropy.
 
     Safe to share between threads, across ``fork``, and across copies of the whole process
-    (a virtual machine restored twice from one snapshot).  Every block of at most 2^18 bytes
-    has its own key: SHA-512 of a secret chain value, 32 fresh bytes of the operating system
-    and its clocks gives the key and the next chain value.  Two copies of one state part at
-    their next call, whatever their process ids are: by the fresh bytes or, where the copy
-    includes the kernel's own generator, by the clocks.  No word is kept from one call to the
-    next.  ``fork`` renews the chain, too, so that a child shares nothing with its parent.
+    (a virtual machine restored twice from one snapshot).  For every block of at most 2^18
+    bytes, BLAKE2b-512 of a secret chain value, 32 fresh bytes of the operating system and its
+    clocks gives the next chain value, and 32 bytes that are the key of a keystream or, in a
+    call for up to four words, these words.  Two copies of one state part at their next call,
+    whatever their process ids are: by the fresh bytes or, where the copy includes the
+    kernel's own generator, by the clocks.  No word is kept from one call to the next, since
+    both copies would use it.  ``fork`` renews the chain, too, so that a child shares nothing
+    with its parent.
 
     >>> import whereish as wh
     >>> words = wh.SecureRandomness().words(2)
@@ -124,17 +127,20 @@ class SecureRandomness:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """`count` fresh words."""
+        if 0 < count <= _FEW:
+            return np.frombuffer(bytearray(self._fresh()), np.uint64, count)
         out = np.zeros(count, np.uint64)
         for low in range(0, count, _BLOCK):
-            _Keystream(self._key()).fill(out[low : low + _BLOCK])
+            _Keystream(self._fresh()).fill(out[low : low + _BLOCK])
         return out
 
-    def _key(self) -> bytes:
+    def _fresh(self) -> bytes:
+        """32 bytes that follow from the chain, and from what no copy of it has."""
         with self._lock:
-            fresh = os.urandom(32) + _CLOCKS.pack(time.time_ns(), time.perf_counter_ns())
-            both = hashlib.sha512(self._chain + fresh).digest()
-            self._chain = both[32:]
-        return both[:32]
+            clocks = _CLOCKS.pack(time.time_ns(), time.perf_counter_ns())
+            both = hashlib.blake2b(self._chain + os.urandom(32) + clocks).digest()
+            self._chain = both[:32]
+        return both[32:]
 
 
 class SeededRandomness:

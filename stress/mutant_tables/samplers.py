@@ -13,16 +13,16 @@ MUTANTS = (
     Mutant(
         "keys without fresh entropy",
         "src/whereish/randomness.py",
-        "fresh = os.urandom(32) + _CLOCKS",
-        "fresh = bytes(32) + _CLOCKS",
+        "self._chain + os.urandom(32) + clocks",
+        "self._chain + bytes(32) + clocks",
         ("tests/test_randomness.py::test_two_copies_with_the_same_clock_part_by_fresh_bytes",),
         "a restored snapshot adds the same noise again",
     ),
     Mutant(
         "keys without the clocks",
         "src/whereish/randomness.py",
-        " + _CLOCKS.pack(time.time_ns(), time.perf_counter_ns())",
-        "",
+        "os.urandom(32) + clocks",
+        "os.urandom(32)",
         ("tests/test_randomness.py::test_copies_part_even_where_the_kernel_was_copied_too",),
         "two copies of a whole machine add the same noise",
     ),
@@ -190,8 +190,8 @@ MUTANTS = (
     Mutant(
         "planar radius of one exponential number",
         _MECHANISMS + "noise/planar_laplace.py",
-        "radius = -math.log(a * b) / level",
-        "radius = -math.log(a * a) / level",
+        "radius, slip = -math.log(a * b) * scale, ",
+        "radius, slip = -math.log(a * a) * scale, ",
         (_TESTS + "noise/test_exact_law.py::test_doubles_and_balls_agree_on_every_cell",),
         "the law that is sampled is not planar Laplace",
     ),
@@ -213,6 +213,25 @@ MUTANTS = (
             "::test_the_error_of_a_logarithm_is_bounded_for_small_uniforms",
         ),
         "doubles decide cells that they cannot know, for far reports",
+    ),
+    Mutant(
+        "error of a product's logarithm sixteen times too small",
+        "src/whereish/sampling/words.py",
+        "return 2.0**-52 * (a + b) / (a * b) if",
+        "return 2.0**-56 * (a + b) / (a * b) if",
+        (
+            _TESTS + "noise/test_exact_law.py"
+            "::test_the_error_of_a_product_s_logarithm_is_bounded_for_small_uniforms",
+        ),
+        "doubles decide cells that they cannot know, for far reports",
+    ),
+    Mutant(
+        "last term of a cosine left out",
+        "src/whereish/sampling/words.py",
+        "fma(q, fma(q, fma(q, c, -1 / 3628800), 1 / 40320), -1 / 720)",
+        "fma(q, fma(q, -1 / 3628800, 1 / 40320), -1 / 720)",
+        (_TESTS + "noise/test_exact_law.py::test_the_kernel_pieces_are_within_their_bounds",),
+        "directions are off by more than is stated",
     ),
     Mutant(
         "octant of a direction mirrored in balls",

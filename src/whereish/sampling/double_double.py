@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from whereish.compiled import kernel
+from whereish.compiled import fma, kernel
 
 __all__ = [
     "DEGREE",
@@ -66,12 +66,7 @@ def two_sum(a: float, b: float) -> Double2:
 def two_product(a: float, b: float) -> Double2:
     """a * b, exactly (no overflow)."""
     product = a * b
-    spread = 134217729.0 * a
-    a_high = spread - (spread - a)
-    spread = 134217729.0 * b
-    b_high = spread - (spread - b)
-    a_low, b_low = a - a_high, b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, fma(a, b, -product)
 
 
 @kernel

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.sampling.lazy_uniform import ARB_LOCK, DECIDED, REJECTED, UNDECIDED, LazyUniform
-from whereish.sampling.words import ROUNDING, fraction, log_error, moved_cell
+from whereish.sampling.words import ROUNDING, fraction, log_error, log_errors, moved_cell
 from whereish.solvers.radial.log_linear import LogLinear
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def cells_of_proposals(
         a = start[k]
         if kind[k] == _GAMMA:
             radius = a - math.log(v * chance) / slope
-            slip = (log_error(v) + log_error(chance)) / slope + ROUNDING * radius
+            slip = log_errors(v, chance) / slope + ROUNDING * radius
         elif kind[k] == _EXPONENTIAL:
             radius = a - math.log(v) / slope
             slip = log_error(v) / slope + ROUNDING * radius

@@ -11,17 +11,18 @@ from typing import Final
 
 import numpy as np
 
-from whereish.compiled import kernel
-from whereish.sampling.double_double import two_product
+from whereish.compiled import fma, kernel
 
 __all__ = [
     "ROUNDING",
     "direction",
     "fraction",
     "log_error",
+    "log_errors",
     "moved_cell",
     "near_border",
     "nearest_node",
+    "octant",
 ]
 
 ROUNDING: Final = 2.0**-48
@@ -51,20 +52,37 @@ def log_error(midpoint: float) -> float:
 
 
 @kernel
+def log_errors(a: float, b: float) -> float:
+    """The same bound on |ln UV - ln ab|: 2^-52 / a + 2^-52 / b.
+
+    Half of it is slack, which covers its own roundings.
+    """
+    return 2.0**-52 * (a + b) / (a * b) if min(a, b) >= 2.0**-40 else math.inf
+
+
+@kernel
+def octant(phi: float) -> tuple[float, float]:
+    """Cosine and sine of an angle in [0, pi/4], each within 2^-51 relative.
+
+    Taylor polynomials with remainder below 2^-57.
+    """
+    q = phi * phi
+    s = fma(q, fma(q, 1 / 355687428096000, -1 / 1307674368000), 1 / 6227020800)
+    s = fma(q, fma(q, fma(q, s, -1 / 39916800), 1 / 362880), -1 / 5040)
+    s = fma(phi * q, fma(q, fma(q, s, 1 / 120), -1 / 6), phi)
+    c = fma(q, fma(q, 1 / 20922789888000, -1 / 87178291200), 1 / 479001600)
+    c = fma(q, fma(q, fma(q, c, -1 / 3628800), 1 / 40320), -1 / 720)
+    c = fma(q * q, fma(q, c, 1 / 24), fma(q, -0.5, 1.0))
+    return c, s
+
+
+@kernel
 def direction(word: np.uint64) -> tuple[float, float]:
     """Cosine and sine of a uniform angle: three bits for the octant, 53 for the rest.
 
-    Taylor polynomials on [0, pi/4] with remainder below 5e-17; with the interval of
-    the angle and the roundings, each coordinate is within 2^-50 of the truth.
+    With the interval of the angle and the roundings, each is within 2^-50 of the truth.
     """
-    phi = fraction(word, 3) * (math.pi / 4)
-    q = phi * phi
-    s = 1 / 6227020800 - q * (1 / 1307674368000 - q / 355687428096000)
-    s = -1 / 5040 + q * (1 / 362880 + q * (-1 / 39916800 + q * s))
-    s = phi + phi * q * (-1 / 6 + q * (1 / 120 + q * s))
-    c = 1 / 479001600 - q * (1 / 87178291200 - q / 20922789888000)
-    c = -1 / 720 + q * (1 / 40320 + q * (-1 / 3628800 + q * c))
-    c = 1 - 0.5 * q + q * q * (1 / 24 + q * c)
+    c, s = octant(fraction(word, 3) * (math.pi / 4))
     if word >> np.uint64(63):
         s, c = c, s
     if (word >> np.uint64(62)) & np.uint64(1):
@@ -78,13 +96,11 @@ def direction(word: np.uint64) -> tuple[float, float]:
 def nearest_node(coordinate: float, step: float) -> tuple[float, float]:
     """A number n of steps next to `coordinate`, and what is left: coordinate - n * step.
 
-    What is left is at most 0.52 steps, off by at most 2^-52 steps: n * step is product +
-    low, exactly (Dekker), and coordinate - product is exact or that small.  So errors of a
-    cell do not grow with the secret's coordinates, nor does the time that they cost.
+    What is left is at most 0.52 steps, and rounded once.  So errors of a cell do not grow with
+    the secret's coordinates, nor does the time that they cost.
     """
     n = np.rint(coordinate * (1 / step))
-    product, low = two_product(n, step)
-    return n, (coordinate - product) - low
+    return n, fma(-n, step, coordinate)
 
 
 @kernel
@@ -106,13 +122,12 @@ def moved_cell(
     `radius` is off by at most `slip`; every other error is relative to it or to a step, and
     covered by ROUNDING.
     """
+    per_step = 1 / step
     cosine, sine = direction(angle)
     (east, from_east), (north, from_north) = nearest_node(x, step), nearest_node(y, step)
-    error = (slip + ROUNDING * radius) / step + ROUNDING
-    at_x, at_y = (
-        (from_east + radius * cosine) / step + 0.5,
-        (from_north + radius * sine) / step + 0.5,
-    )
+    error = (slip + ROUNDING * radius) * per_step + ROUNDING
+    at_x = (from_east + radius * cosine) * per_step + 0.5
+    at_y = (from_north + radius * sine) * per_step + 0.5
     column, row = math.floor(at_x), math.floor(at_y)
     open_ = near_border(at_x, column, error) or near_border(at_y, row, error)
     return np.int64(east) + np.int64(column), np.int64(north) + np.int64(row), not open_

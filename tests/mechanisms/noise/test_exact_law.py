@@ -14,11 +14,12 @@ from whereish.mechanisms.noise.globe_laplace import (
     drawn_finer,
     undecided_shares,
 )
+from whereish.mechanisms.noise.globe_offsets import _angle, _latitude, cosine_sine
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy import GreatCircle
 from whereish.randomness import SecureRandomness, SeededRandomness
 from whereish.sampling.lazy_uniform import DECIDED, REJECTED, UNDECIDED, LazyUniform, direction_ball
-from whereish.sampling.words import direction, fraction, log_error, nearest_node
+from whereish.sampling.words import direction, fraction, log_error, log_errors, nearest_node
 from whereish.units import Epsilon
 
 from laws import chi_square, lattice_p_value
@@ -180,6 +181,53 @@ def test_the_error_of_a_logarithm_is_bounded_for_small_uniforms():
                 assert off < log_error(a)
                 worst = max(worst, float(off) / log_error(a))
     assert worst > 0.2
+
+
+def test_the_error_of_a_product_s_logarithm_is_bounded_for_small_uniforms():
+    """Against the corners of both intervals, the product rounded, as the kernels take it."""
+    from flint import arb, ctx
+
+    shifts = np.random.default_rng(3).integers(0, 40, 4000).astype(np.uint64)
+    words = (SeededRandomness(14).words(4000) >> shifts).reshape(-1, 2)
+    words = np.vstack([words, np.array([[2**24, 2**64 - 1], [2**24] * 2, [1, 2**63]], np.uint64)])
+    worst = 0.0
+    with ctx.workprec(200):
+        for pair in words:
+            (a, b), (low, high) = (fraction(w, 0) for w in pair), (int(w) >> 11 for w in pair)
+            if min(a, b) < 2.0**-40:
+                assert log_errors(a, b) == np.inf
+                continue
+            log = arb(a * b).log()
+            for u, v in ((low, high), (low, high + 1), (low + 1, high), (low + 1, high + 1)):
+                off = abs((arb(u) * arb(v) / arb(2) ** 106).log() - log)
+                assert off < log_errors(a, b)
+                worst = max(worst, float(off) / log_errors(a, b))
+    assert worst > 0.2
+
+
+def test_angles_of_the_globe_are_within_their_bounds():
+    """Sines, cosines and arctangents within the 16 units of 2^-53 that offsets count for each."""
+    from flint import arb, ctx
+
+    draw = np.random.default_rng(5)
+    angles = np.concatenate([draw.uniform(0, 0.785, 2000), 2.0 ** draw.uniform(-60, 0, 2000), [0]])
+    tangents = 2.0 ** draw.uniform(-60, 1, 2000) * draw.choice([-1, 1], 2000)
+    places = np.concatenate([draw.uniform(-90, 90, 2000), [0, 45, -45, 90, -90, 1e-9, 89.999999]])
+    unit = 2.0**-53
+    with ctx.workprec(300):
+        for t in angles:
+            s, c = arb(t).sin_cos()
+            for found, exact in zip(cosine_sine(t), (c, s), strict=True):
+                assert not abs(arb(found) - exact) > 4 * unit * abs(exact)
+        for z in tangents:
+            exact = (arb(z) / arb(0.75)).atan()
+            assert not abs(arb(_angle(z, 0.75)) - exact) > 16 * unit * abs(exact)
+        for degrees in places:
+            s, c = (arb(degrees) / 180).sin_cos_pi()
+            for found, exact in zip(_latitude(degrees), (c, s), strict=True):
+                assert not abs(arb(found) - exact) > 19 * unit * abs(exact)
+    assert _angle(0.0, 0.0) == 0.0
+    assert _angle(0.0, -1.0) == np.pi
 
 
 @pytest.mark.parametrize("decimals", [2, 5, 9])

@@ -25,7 +25,7 @@ from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, Place, probability
-from whereish.mechanisms.noise.globe_offsets import cell_at, finer_offsets, offsets
+from whereish.mechanisms.noise.globe_offsets import cell_at, cosine_sine, finer_offsets, offsets
 from whereish.mechanisms.noise.rounded import NUMERICS, RoundedMechanism
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.norms import GreatCircle
@@ -38,7 +38,7 @@ from whereish.sampling.lazy_uniform import (
     direction_ball,
     half,
 )
-from whereish.sampling.words import ROUNDING, direction, fraction, log_error, near_border
+from whereish.sampling.words import ROUNDING, direction, fraction, log_errors, near_border
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.sphere import FARTHEST_M, RADIUS_M, Sphere, true_metres
 from whereish.units import Epsilon, Length
@@ -278,18 +278,21 @@ def drawn(
     a, b = fraction(words[0], 0), fraction(words[1], 0)
     if rate < 1:
         t = 2 * math.asin(math.sqrt(a))
+        u, ahead = cosine_sine(t)
         spread = a * (1 - a)
         slip = ROUNDING / math.sqrt(spread) if spread > 2.0**-40 else math.inf
         accept = math.exp(-rate * t)
     else:
-        t = -math.log(a * b) / rate
-        slip = (log_error(a) + log_error(b)) / rate + ROUNDING * t
-        accept = math.sin(t) / t if t < math.pi else 0.0
+        scale = 1 / rate
+        t = -math.log(a * b) * scale
+        u, ahead = cosine_sine(t)
+        slip = log_errors(a, b) * scale + ROUNDING * t
+        accept = ahead / t if t < math.pi else 0.0
     chance, margin = fraction(words[3], 0), slip + 2 * ROUNDING
     if chance > accept + margin:
         return True, False, np.int64(0), 0.0, 0.0, np.int64(0), 0.0, 0.0
     north, east = direction(words[2])
-    to_east, wrong_east, to_north, wrong_north = offsets(latitude, t, slip, north, east)
+    to_east, wrong_east, to_north, wrong_north = offsets(latitude, u, ahead, slip, north, east)
     column, at_lon, error_lon = cell_at(longitude, (to_east, 0.0), wrong_east, per_degree)
     row, at_lat, error_lat = cell_at(latitude, (to_north, 0.0), wrong_north, per_degree)
     return False, chance < accept - margin, column, at_lon, error_lon, row, at_lat, error_lat
@@ -328,10 +331,10 @@ def _cells(
     state: ByteArray,
 ) -> int:
     """Cells of the point at angle t and direction (north, east) from the secret."""
-    left = 0
+    left, draws = 0, words.reshape(-1, 4)
     pole = np.int64(90 * per_degree)
     for i in range(secrets.shape[0]):
-        draw, lon, lat = words[4 * i : 4 * i + 4], secrets[i, 0], secrets[i, 1]
+        draw, lon, lat = draws[i], secrets[i, 0], secrets[i, 1]
         rejected, accepted, column, at_lon, error_lon, row, at_lat, error_lat = drawn(
             draw, lon, lat, rate, per_degree
         )

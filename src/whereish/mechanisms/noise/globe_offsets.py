@@ -12,13 +12,12 @@ With w = L - A, computed without cancellation, the offsets are
 
 the second since (N, U) are the coordinates for L = A and w moves the point outwards.
 
-Errors, in units u = 2^-53, with 16 u relative for a library function: c (by the colatitude)
-and s 19, N and E 18, U 16, so A within 40 u (c + |N|) =: dA; dw is dA through |∂w/∂A| = w/L,
-18 u |E| through |∂w/∂E| = |E|/L, and 8 u w; the latitude's sine and cosine then have
-18 u |N| + dw + 20 u w and 17 u + dw + 20 u w times the offset's sine, and atan2 17 u.  The
-error of t and that of the direction (2^-50 each way) move the report by at most `moved`.
-All of this is to first order; where `moved` or dA exceeds L/16, the error is infinite, and
-1.1 covers the rest.
+Errors, in units u = 2^-53, with 16 u relative for a sine, cosine or arctangent: c and s 19, N
+and E 18, U 16, so A within 40 u (c + |N|) =: dA; dw is dA through |∂w/∂A| = w/L, 18 u |E|
+through |∂w/∂E| = |E|/L, and 8 u w; the latitude's sine and cosine then have 18 u |N| + dw + 20
+u w and 17 u + dw + 20 u w times the offset's sine, and atan2 17 u.  The error of t and that of
+the direction (2^-50 each way) move the report by at most `moved`. All of this is to first
+order; where `moved` or dA exceeds L/16, the error is infinite, and 1.1 covers the rest.
 
 :func:`finer_offsets` does the same in double-doubles, from all 64 bits of each word, for the
 draws that this leaves open.
@@ -32,7 +31,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.compiled import kernel
+from whereish.compiled import fma, kernel
 from whereish.sampling.double_double import (
     DEGREE,
     PI,
@@ -49,35 +48,64 @@ from whereish.sampling.double_double import (
     two_product,
     unit,
 )
+from whereish.sampling.words import octant
 
-__all__ = ["cell_at", "finer_offsets", "offsets"]
+__all__ = ["cell_at", "cosine_sine", "finer_offsets", "offsets"]
 
 _U: Final = 2.0**-53
+
+_SMALL: Final = 2.0**-6  # below, four terms of the arctangent's series are within 2^-60
+
+
+@kernel
+def cosine_sine(t: float) -> tuple[float, float]:
+    """Cosine and sine of t >= 0, which is small as a rule."""
+    return octant(t) if t <= 0.785 else (math.cos(t), math.sin(t))
+
+
+@kernel
+def _latitude(degrees: float) -> tuple[float, float]:
+    """Cosine and sine of a latitude: near a pole from the colatitude, which is exact."""
+    size = abs(degrees)
+    if size <= 45.0:
+        c, s = octant(size * (math.pi / 180))
+    else:
+        s, c = octant((90.0 - size) * (math.pi / 180))
+    return c, math.copysign(s, degrees)
+
+
+@kernel
+def _angle(y: float, x: float) -> float:
+    """atan2(y, x)."""
+    if not abs(y) <= _SMALL * x:
+        return math.atan2(y, x)
+    z = y / x if x > 0 else 0.0
+    q = z * z
+    return fma(-z * q, fma(-q, fma(-q, fma(-q, 1 / 9, 1 / 7), 1 / 5), 1 / 3), z)
 
 
 @kernel
 def offsets(
-    latitude: float, t: float, slip: float, north: float, east: float
+    latitude: float, u: float, ahead: float, slip: float, north: float, east: float
 ) -> tuple[float, float, float, float]:
     """Offset of longitude in radians, its error; offset of latitude, its error.
 
-    `latitude` in degrees; `slip` bounds the error of t.
+    `latitude` in degrees; `u` and `ahead` are cos t and sin t, and `slip` bounds the error of t.
     """
-    c = math.sin((90.0 - abs(latitude)) * (math.pi / 180))
-    s = math.sin(latitude * (math.pi / 180))
-    ahead = math.sin(t)
-    n, e, u = ahead * north, ahead * east, math.cos(t)
+    c, s = _latitude(latitude)
+    n, e = ahead * north, ahead * east
     a = u * c - n * s
     level = math.sqrt(a * a + e * e)
     w = e * e / (level + a) if a > 0 else level - a
-    to_east = math.atan2(e, a)
-    to_north = math.atan2(n - w * s, u + w * c)
+    to_east = _angle(e, a)
+    to_north = _angle(n - w * s, u + w * c)
     moved = slip + 12 * _U * abs(ahead)
     wrong_a = 40 * _U * (c + abs(n))
     if not 16 * (moved + wrong_a) < level:
         return to_east, math.inf, to_north, math.inf
-    wrong_w = wrong_a * (w / level) + 18 * _U * e * e / level + 8 * _U * w
-    wrong_east = (moved + (18 * _U * abs(a * e) + abs(e) * wrong_a) / level) / level
+    per_level = 1 / level  # 1.1 covers its rounding
+    wrong_w = (wrong_a * w + 18 * _U * e * e) * per_level + 8 * _U * w
+    wrong_east = (moved + (18 * _U * abs(a * e) + abs(e) * wrong_a) * per_level) * per_level
     wrong_north = moved + 2 * wrong_w + 40 * _U * (abs(n) + w + abs(to_north))
     return (
         to_east,
@@ -132,9 +160,9 @@ def cell_at(
     The whole and the broken part of degrees * per_degree are exact.
     """
     p, rest = two_product(degrees, per_degree)
-    away, beyond = mul(mul(offset, RADIAN), (per_degree, 0.0))
-    whole, whole_away = math.floor(p), math.floor(away)
+    away, beyond = mul(offset, mul(RADIAN, (per_degree, 0.0)))
+    whole, whole_away = np.floor(p), np.floor(away)
     at = (p - whole) + (rest + beyond) + (away - whole_away) + 0.5
-    carried = math.floor(at)
+    carried = np.floor(at)
     wrong = error * (1.01 * RADIAN[0] * per_degree) + 8 * _U
     return np.int64(whole) + np.int64(whole_away) + np.int64(carried), at - carried, wrong

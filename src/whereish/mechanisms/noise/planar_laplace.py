@@ -29,7 +29,7 @@ from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.norms import Euclidean
 from whereish.randomness import secure
 from whereish.sampling.lazy_uniform import DECIDED, LazyUniform
-from whereish.sampling.words import fraction, log_error, moved_cell
+from whereish.sampling.words import fraction, log_errors, moved_cell
 from whereish.space.plane import Plane
 from whereish.space.points import Points
 from whereish.units import Epsilon, Length
@@ -181,14 +181,13 @@ def _cells(
 ) -> int:
     """Cells of x + r (cos t, sin t), with the error of the doubles bounded.
 
-    The logarithms are off by at most :func:`log_error` each, which also covers the
-    rounding of the product a b; :func:`moved_cell` covers the rest.
+    The logarithm is off by at most :func:`log_errors`, which also covers the rounding of the
+    product a b; :func:`moved_cell` covers the rest.
     """
-    left = 0
+    left, scale = 0, 1 / level
     for i in range(secrets.shape[0]):
         a, b = fraction(words[3 * i], 0), fraction(words[3 * i + 1], 0)
-        radius = -math.log(a * b) / level
-        slip = (log_error(a) + log_error(b)) / level
+        radius, slip = -math.log(a * b) * scale, log_errors(a, b) * scale
         cells[i, 0], cells[i, 1], sure = moved_cell(
             secrets[i, 0], secrets[i, 1], radius, slip, words[3 * i + 2], step
         )
