@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -43,6 +44,37 @@ def test_the_error_of_a_trace_is_half_the_mean_radius(rng):
     mechanism = smart_meters.CubeGeometric(smart_meters.TRACE, 0.5)
     noise = mechanism.noise(4000, rng)
     assert np.abs(noise).mean() == pytest.approx(49 / 0.5 / 2, rel=0.02)
+
+
+@pytest.mark.parametrize("epsilon", smart_meters.LEVELS)
+def test_a_lamp_is_hidden_by_the_maximum_metric_and_not_by_noise_per_reading(epsilon, rng):
+    """eps d_inf bounds every attack among candidates within 10 W; noise per reading keeps 30 eps.
+
+    With a uniform prior over m candidates, P(right) = sum_z max_x P(z|x) / m, and each
+    other candidate has at least e^{-10 eps} of the likeliest one's mass.
+    """
+    candidates = smart_meters.lamps(20, np.random.default_rng(6))
+    assert np.abs(candidates[:, None] - candidates).max() == 10
+    seen = smart_meters.recognised(epsilon, candidates, times=2000, rng=rng)
+    ratio = math.exp(10 * epsilon)
+    bound = ratio / (len(candidates) - 1 + ratio)
+    spare = 5.5 * math.sqrt(bound * (1 - bound) / 2000)
+    assert max(seen.identified[1:]) <= bound + spare
+    if epsilon == 0.1:
+        assert seen.identified[0] > bound + 0.3
+    # Better than guessing, so that the attack is one; and the kettle is still there.
+    assert seen.identified[2] > 1 / 20 + 0.002
+    assert min(seen.correlation) > 0.9
+
+
+def test_per_reading_noise_is_laplace_s(rng):
+    """Five minutes at eps: mean absolute error 2a / (1 - a^2) on whole watts, near 1/eps."""
+    truth = np.tile(smart_meters.five_minutes(), (3000, 1))
+    noisy = smart_meters._each(truth, Fraction(1, 10), rng)
+    a = math.exp(-0.1)
+    assert np.abs(noisy - truth).mean() == pytest.approx(2 * a / (1 - a * a), rel=0.02)
+    assert 2 * a / (1 - a * a) == pytest.approx(10, rel=0.01)
+    assert smart_meters.MINUTES.size == 30
 
 
 @pytest.mark.parametrize("study", [registration_dates, smart_meters])
