@@ -1,7 +1,8 @@
 #!/bin/sh
-# What the tests need from the system: a PostgreSQL server (for the ledger) and a Java
-# runtime (for Spark).  Installed as root where they are missing; where that cannot be done
-# this says so and ends well, and the tests that need them are skipped, and say so.
+# What the tests need from the system: a PostgreSQL server (for the ledger), PostGIS (for sources
+# of places) and a Java runtime (for Spark).  Installed as root where they are missing; where
+# that cannot be done this says so and ends well, and the tests that need them are skipped, and
+# say so.
 set -eu
 
 has() {
@@ -10,6 +11,7 @@ has() {
     postgresql)
       command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
       ;;
+    postgis) ls /usr/share/postgresql/*/extension/postgis.control >/dev/null 2>&1 ;;
   esac
 }
 
@@ -18,7 +20,7 @@ install() {
 }
 
 missing=""
-for package in java postgresql; do
+for package in java postgresql postgis; do
   has "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
@@ -34,6 +36,7 @@ for package in $missing; do
   case "$package" in
     java) install openjdk-17-jre-headless || install default-jre-headless || : ;;
     postgresql) install postgresql || : ;;
+    postgis) install postgresql-postgis || : ;;
   esac
   has "$package" || left="$left $package"
 done

@@ -27,6 +27,8 @@ SLOW = (
     "mechanisms/channels/test_optimal.py",
     "mechanisms/maps/",
     "mechanisms/noise/",
+    "lbs/test_areas.py",
+    "lbs/test_nearby.py",
     "mechanisms/noise/test_true_radii_planes.py",
     "mechanisms/traces/",
     "publish/formats/test_compact.py",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import whereish as wh
@@ -84,6 +86,20 @@ def composed(times: int) -> wh.Guarantee:
     return total
 
 
+def place_store():
+    with tempfile.TemporaryDirectory() as folder:
+        return wh.PlaceStore.build(
+            f"{folder}/places.db", pd.DataFrame(SECRETS, columns=["lon", "lat"])
+        )
+
+
+def pinned():
+    with tempfile.TemporaryDirectory() as folder:
+        pins = wh.PinnedPlaces(f"{folder}/pins.json")
+        pins.pin("home", (X, Y), epsilon="1/m")
+        return pins
+
+
 CASES = {
     "Basis": lambda: wh.Basis.THEOREM,
     "BayesianRemap": lambda: wh.BayesianRemap(RNG.random(MANY).tolist(), matrix(), SITES),
@@ -108,6 +124,15 @@ CASES = {
     "LogLinear": lambda: LogLinear(np.arange(MANY + 1.0), -np.arange(MANY), -np.arange(MANY)),
     "ManhattanLaplace": lambda: wh.ManhattanLaplace("0.01/m"),
     "MapGeodesic": lambda: wh.EikonalMechanism.build(small_map()).metric,
+    "MemorySource": lambda: wh.MemorySource(pd.DataFrame(SECRETS, columns=["lon", "lat"])),
+    "PinnedPlaces": pinned,
+    "Pin": lambda: pinned()["home"],
+    "PlaceStore": place_store,
+    "Nearby": lambda: wh.nearby(
+        (X, Y),
+        source=wh.MemorySource(pd.DataFrame(SECRETS, columns=["lon", "lat"])),
+        epsilon="1/m",
+    ),
     "Metric": lambda: composed(9).metric,
     "NaiveProfiles": lambda: wh.NaiveProfiles(CITY, 1.0),
     "NoiseFunction": lambda: wh.NoiseFunction(np.ones((99, 99)), "1 m", decay=1.0),

@@ -12,7 +12,8 @@ Finite places  optimal_channel exponential_channel tight_channel
                identity_channel uniform_channel bayesian_remap BayesianRemap
                Channel OptimalChannel lattice_distances
 Privacy maps   PrivacyMap map_from_grid EikonalMechanism EikonalQuery
-Use services   retrieval_radius accuracy smallest_epsilon bandwidth_overhead
+Use services   nearby PlaceStore MemorySource PinnedPlaces retrieval_radius
+               accuracy smallest_epsilon bandwidth_overhead
 Saved files    load
 Records        Values Records answer queries TruncatedGeometric
                TwoSidedGeometric CubeGeometric
@@ -64,12 +65,15 @@ _HOMES = {
     "Manhattan": "privacy",
     "ManhattanLaplace": "mechanisms.noise.axis_laplace",
     "Mechanism": "mechanisms.base",
+    "MemorySource": "lbs.sources.memory",
     "Metric": "privacy",
     "NaiveProfiles": "publish.profiles.prilocation",
     "NoiseFunction": "mechanisms.noise.function",
     "OptimalChannel": "mechanisms.channels.optimal",
     "OptimalCircular": "mechanisms.noise.optimal_circular",
+    "PinnedPlaces": "lbs.pins",
     "PlaceLevel": "publish.profiles.levels",
+    "PlaceStore": "lbs.sources.store",
     "PlanarLaplace": "mechanisms.noise.planar_laplace",
     "Plane": "space",
     "Points": "space",
@@ -107,6 +111,7 @@ _HOMES = {
     "lattice_distances": "privacy.maps.lattice",
     "load": "mechanisms.saved",
     "map_from_grid": "data.density_maps",
+    "nearby": "lbs.nearby",
     "nearest_grid_remap": "mechanisms.noise.grid_remap",
     "nearest_remap": "mechanisms.channels.remap",
     "open_ledger": "publish.ledger",

@@ -16,6 +16,10 @@ from whereish.lbs.areas import accuracy as accuracy
 from whereish.lbs.areas import bandwidth_overhead as bandwidth_overhead
 from whereish.lbs.areas import retrieval_radius as retrieval_radius
 from whereish.lbs.areas import smallest_epsilon as smallest_epsilon
+from whereish.lbs.nearby import nearby as nearby
+from whereish.lbs.pins import PinnedPlaces as PinnedPlaces
+from whereish.lbs.sources.memory import MemorySource as MemorySource
+from whereish.lbs.sources.store import PlaceStore as PlaceStore
 from whereish.mechanisms.base import Mechanism as Mechanism
 from whereish.mechanisms.channels.channel import Channel as Channel
 from whereish.mechanisms.channels.cloaking import cloaking_channel as cloaking_channel

@@ -10,6 +10,7 @@
     ├── SolverError                   a solver did not reach an answer worth returning
     ├── BudgetExceeded                a ledger has too little left for this release
     ├── LedgerUnavailable             a ledger cannot be read or written
+    ├── ServiceUnavailable            a location service gave no answer that can be used
     ├── NotWritten (OSError)          an output could not be written, so nothing was released
     ├── NotFinished                   an output was released, and what comes after failed
     ├── InsecureRandomness            reproducible noise was about to be published
@@ -33,6 +34,7 @@ __all__ = [
     "NotFinished",
     "NotPrivate",
     "NotWritten",
+    "ServiceUnavailable",
     "SolverError",
     "SpaceMismatch",
     "UnitError",
@@ -96,6 +98,10 @@ class BudgetExceeded(WhereishError):
 
 class LedgerUnavailable(WhereishError):
     """A ledger cannot be read or written."""
+
+
+class ServiceUnavailable(WhereishError):
+    """A location service gave no answer that can be used."""
 
 
 class NotWritten(WhereishError, OSError):

@@ -144,7 +144,7 @@ def smallest_epsilon(
     --------
     >>> import whereish as wh
     >>> round(wh.smallest_epsilon("1 km", "300 m", 0.95).per_m, 4)
-    0.0068
+    0.0069
     """
     around = Length.positive(retrieval_radius, name="retrieval_radius")
     inner = Length.positive(interest_radius, name="interest_radius")
@@ -196,7 +196,7 @@ def bandwidth_overhead(
     >>> import whereish as wh
     >>> more = wh.bandwidth_overhead("861 m", "300 m", per_km2=137, bytes_each=840)
     >>> round(more.bytes / 1000), round(more.ratio, 1)
-    (236, 8.2)
+    (235, 8.2)
     """
     around = Length.positive(retrieval_radius, name="retrieval_radius").m
     inner = Length.positive(interest_radius, name="interest_radius").m

@@ -1,0 +1,340 @@
+"""Private queries of a location service: coverage, exactness, charges, sessions, pins."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyproj import Geod
+
+import whereish as wh
+from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.lbs.nearby import radius_of_nearest
+from whereish.lbs.sessions import session_radius
+from whereish.lbs.sources.source import Places
+from whereish.randomness import SeededRandomness
+
+GEOD = Geod(ellps="WGS84")
+EPS = "ln(4)/200 m"
+SIGMAS = 4.9  # a false alarm below 1e-6
+
+
+class Recorder:
+    """A source that notes what it was asked."""
+
+    def __init__(self, inner=None):
+        self.inner, self.asked = inner, []
+
+    def around(self, lon, lat, radius_m):
+        self.asked.append((lon, lat, radius_m))
+        return (
+            Places({"lon": (), "lat": ()})
+            if self.inner is None
+            else self.inner.around(lon, lat, radius_m)
+        )
+
+
+@pytest.fixture(scope="module")
+def town():
+    """20,000 places about (2.35, 48.85)."""
+    draw = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "lon": draw.normal(2.35, 0.03, 20_000),
+            "lat": draw.normal(48.85, 0.02, 20_000),
+            "number": np.arange(20_000),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def source(town):
+    return wh.MemorySource(town, keep=["number"])
+
+
+def truly_near(frame, place, radius):
+    lon, lat = frame.lon.to_numpy(), frame.lat.to_numpy()
+    rough = np.hypot((lon - place[0]) * 73_000, (lat - place[1]) * 111_000)
+    near = np.flatnonzero(rough < 1.05 * radius)
+    start = np.full((2, len(near)), np.array(place)[:, None])
+    true = GEOD.inv(*start, lon[near], lat[near])[2]
+    order = np.argsort(true, kind="stable")
+    kept = order[true[order] <= radius]
+    return near[kept].tolist(), true[kept]
+
+
+def check_queries(frame, source, queries, seed):
+    draw, rng = np.random.default_rng(seed), SeededRandomness(seed)
+    inside = 0
+    for _ in range(queries):
+        place = draw.uniform([2.26, 48.82], [2.41, 48.895])
+        found = wh.nearby(tuple(place), "300 m", source=source, epsilon=EPS, rng=rng)
+        inside += found.covered
+        if found.covered:
+            rows, true = truly_near(frame, place, 300)
+            assert [row["number"] for row in found.results] == rows
+            assert [row["distance_m"] for row in found.results] == pytest.approx(list(true))
+        assert found.exact == found.covered
+    return inside / queries
+
+
+def test_queries_are_exact_whenever_the_area_of_interest_is_inside(town, source):
+    share = check_queries(town, source, 1_000, 3)
+    assert share >= 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / 1_000)
+
+
+def test_paris_restaurants(data_file):
+    """10,000 private queries: at least 0.95, at most 1% above it, and never a wrong result."""
+    path = data_file("paris_restaurants_sirene_2019.parquet")
+    frame = pd.read_parquet(path)
+    frame["number"] = np.arange(len(frame))
+    n = 10_000
+    share = check_queries(frame, wh.MemorySource(frame, keep=["number"]), n, 11)
+    assert share >= 0.95 - SIGMAS * math.sqrt(0.95 * 0.05 / n)
+    assert share <= 1.01 * 0.95
+
+
+def test_the_radius_is_the_same_whatever_the_draw_and_the_place():
+    recorder = Recorder()
+    for place in ((2.35, 48.85), (-179.9999, 0.0), (10.0, 89.999)):
+        for _ in range(5):
+            wh.nearby(place, "300 m", source=recorder, epsilon=EPS)
+    radii = {radius for *_, radius in recorder.asked}
+    assert len(radii) == 1
+    assert radii.pop() == wh.retrieval_radius(wh.GlobeLaplace(EPS), "300 m", 0.95).m
+    assert all(lon == round(lon, 5) and lat == round(lat, 5) for lon, lat, _ in recorder.asked)
+
+
+def test_a_plane_reports_on_a_lattice_of_degrees_and_asks_so_much_farther():
+    plane = wh.Plane.projected("EPSG:2154", wh.Box(2.2, 48.8, 2.5, 48.9))
+    noise = wh.PlanarLaplace(EPS, plane=plane)
+    recorder = Recorder()
+    found = wh.nearby((2.35, 48.85), "300 m", source=recorder, mechanism=noise)
+    ((lon, lat, radius),) = recorder.asked
+    assert (lon, lat) == (round(lon, 6), round(lat, 6)) == found.report
+    assert 0 < radius - wh.retrieval_radius(noise, "300 m", 0.95).m < 0.1
+
+
+def test_the_k_nearest_are_found_and_said_to_be(town, source):
+    """Of 150 questions nearly all are said to be complete, and those are."""
+    draw, rng = np.random.default_rng(5), SeededRandomness(5)
+    sure = 0
+    for _ in range(150):
+        place = tuple(draw.normal([2.35, 48.85], [0.01, 0.007]))
+        found = wh.nearby(
+            place, source=source, epsilon=EPS, k=5, per_km2=150.0, confidence=0.9, rng=rng
+        )
+        assert len(found) == 5
+        if found.covered:
+            rows, _ = truly_near(town, place, 3_000)
+            assert [row["number"] for row in found.results] == rows[:5]
+        sure += found.covered
+    assert sure > 0.9 * 150
+    # The radius that holds k of a Poisson process, by counting.
+    radius = radius_of_nearest(5, 150.0, 0.9).m
+    counts = draw.poisson(150e-6 * math.pi * radius**2, 100_000)
+    assert (counts >= 5).mean() == pytest.approx(0.9, abs=SIGMAS * math.sqrt(0.09 / 1e5))
+    with pytest.raises(InvalidInput, match="public density"):
+        wh.nearby((2.35, 48.85), source=source, epsilon=EPS, k=5)
+
+
+def test_the_mildly_sensitive_mode_asks_around_the_report_alone(source):
+    recorder = Recorder(source)
+    found = wh.nearby((2.35, 48.85), "300 m", source=recorder, epsilon=EPS, filtered=False)
+    assert recorder.asked[0][2] == 300
+    assert found.report == recorder.asked[0][:2]
+    assert not found.covered
+    for row in found.results:
+        away = GEOD.inv(*found.report, row["lon"], row["lat"])[2]
+        assert row["distance_m"] == pytest.approx(away)
+        assert away <= 300
+
+
+def test_each_call_is_charged_before_anything_is_asked(tmp_path):
+    ledger = wh.open_ledger(tmp_path / "budget.db", cap=wh.Epsilon(2 * wh.Epsilon.of(EPS).per_m))
+    recorder = Recorder()
+    ask = {"source": recorder, "epsilon": EPS, "ledger": ledger, "subject": "alice"}
+    for _ in range(2):
+        wh.nearby((2.35, 48.85), "300 m", **ask)
+    with pytest.raises(BudgetExceeded):
+        wh.nearby((2.35, 48.85), "300 m", **ask)
+    assert len(recorder.asked) == 2
+    assert ledger.statement("alice").left_per_m == 0
+    # A place that is refused is not charged.
+    with pytest.raises(InvalidInput):
+        wh.nearby((2.35, 95.0), "300 m", **{**ask, "subject": "bob"})
+    assert ledger.statement("bob").entries == ()
+
+
+def test_wrong_questions_are_refused_without_a_coordinate(source):
+    canary = (2.3471, 48.8123)
+    plain = wh.PlanarLaplace(EPS)
+    wrong = [
+        {},
+        {"epsilon": EPS, "mechanism": plain},
+        {"mechanism": plain},
+        {"mechanism": "laplace"},
+        {"epsilon": EPS, "confidence": 1.0},
+        {"epsilon": EPS, "radius": "0 m"},
+        {"epsilon": EPS, "radius": 300},
+    ]
+    for keywords in wrong:
+        with pytest.raises(InvalidInput) as told:
+            wh.nearby(canary, **{"source": source, **keywords})
+        assert "2.34" not in str(told.value)
+        assert "48.8" not in str(told.value)
+    found = wh.nearby(canary, source=source, epsilon=EPS)
+    assert "2.3" not in repr(found)
+    assert "48" not in repr(found)
+
+
+# -- sessions -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plane", [None, wh.Plane.projected("EPSG:2154", wh.Box(2, 48.5, 3, 49.2))])
+def test_a_session_reuses_its_report_and_states_a_radius_that_holds(plane):
+    """Someone who stays, then goes 3 km: over many runs the radius fails as rarely as stated."""
+    confidence, runs, failures, asked = 0.8, 250, 0, []
+    budget = wh.FixedUtility("500 m", total="0.5/m", eta=0.6)
+    family = wh.GlobeLaplace if plane is None else (lambda eps: wh.PlanarLaplace(eps, plane=plane))
+    rng = SeededRandomness(8)
+    for _ in range(runs):
+        session = wh.PredictiveMechanism(budget, family).start(rng=rng)
+        recorder = Recorder()
+        for lon in (2.35, 2.35, 2.35, 2.39):
+            found = wh.nearby(
+                (lon, 48.85), "300 m", source=recorder, session=session, confidence=confidence
+            )
+            failures += not found.covered
+        asked.append(len({where[:2] for where in recorder.asked}))
+    total = 4 * runs
+    assert failures / total <= 0.2 + SIGMAS * math.sqrt(0.16 / total)
+    assert failures > 0
+    assert np.mean(asked) < 4  # reports were reused
+
+
+def test_a_session_that_looks_at_nothing_counts_the_way_at_top_speed():
+    budget = wh.FixedUtility("500 m", total="0.5/m", top_speed=10.0)
+    session = wh.PredictiveMechanism(budget).start(rng=SeededRandomness(1))
+    recorder = Recorder()
+    ask = {"source": recorder, "session": session}
+    wh.nearby((2.35, 48.85), "300 m", time_s=0.0, **ask)
+    first = session_radius(session, 0.95).m
+    wh.nearby((2.35, 48.85), "300 m", time_s=5.0, **ask)
+    assert session_radius(session, 0.95).m == pytest.approx(first + 50)
+    assert recorder.asked[0][:2] == recorder.asked[1][:2]
+    with pytest.raises(InvalidInput, match="charged once"):
+        wh.nearby((2.35, 48.85), source=recorder, session=session, ledger=object())
+
+
+# -- pinned places ------------------------------------------------------------------
+
+HOME = (2.33316, 48.85412)
+
+
+@pytest.fixture
+def pins(tmp_path):
+    return wh.PinnedPlaces(tmp_path / "pins.json")
+
+
+def test_ten_thousand_reports_from_home_are_one(pins, tmp_path):
+    pins.pin("home", HOME, epsilon=EPS)
+    recorder = Recorder()
+    for _ in range(5_000):
+        wh.nearby(HOME, "300 m", source=recorder, pinned=pins["home"])
+    again = wh.PinnedPlaces(tmp_path / "pins.json")
+    for _ in range(5_000):
+        wh.nearby((HOME[0], HOME[1] + 1e-4), "300 m", source=recorder, pinned=again["home"])
+    assert len(set(recorder.asked)) == 1
+
+
+def test_averaging_finds_the_home_of_fresh_reports_and_never_of_the_pin(pins):
+    """k: how many fresh reports place nine of ten homes within 50 m (bench_lbs prints it)."""
+    noise, trials = wh.GlobeLaplace(EPS), 200
+    reports = noise.report(np.tile(HOME, (trials * 512, 1)), rng=SeededRandomness(4)).coordinates
+    sums = np.cumsum(reports.reshape(trials, 512, 2), axis=1)
+    means = sums / np.arange(1, 513)[:, None]
+    away = np.hypot((means[..., 0] - HOME[0]) * 73_200, (means[..., 1] - HOME[1]) * 111_200)
+    found = (away < 50).mean(axis=0)
+    k = int(np.argmax(found >= 0.9)) + 1
+    assert 40 < k < 200
+    assert found[-1] == 1.0
+    # The pin: the mean of any number of reports is the one report, as far away as it is.
+    distances = []
+    for i in range(60):
+        pin = pins.pin(f"home {i}", HOME, epsilon=EPS, rng=SeededRandomness(i))
+        recorder = Recorder()
+        for _ in range(20):
+            wh.nearby(HOME, source=recorder, pinned=pin)
+        seen = np.array([where[:2] for where in recorder.asked])
+        assert (seen == seen[0]).all()
+        distances.append(GEOD.inv(*HOME, *seen.mean(axis=0))[2])
+    single = noise.cdf("50 m")  # what one report tells, 0.05
+    within = np.mean(np.array(distances) < 50)
+    assert within <= single + SIGMAS * math.sqrt(single * (1 - single) / 60)
+
+
+def test_a_pin_covers_whoever_is_in_its_zone(tmp_path):
+    pins = wh.PinnedPlaces(tmp_path / "pins.json")
+    inside, n = 0, 80
+    draw = np.random.default_rng(1)
+    for i in range(n):
+        pin = pins.pin(f"place {i}", HOME, epsilon=EPS, zone="80 m", rng=SeededRandomness(i))
+        lon, lat, _ = GEOD.fwd(*HOME, draw.uniform(0, 360), 79.9)
+        found = wh.nearby((lon, lat), "300 m", source=Recorder(), pinned=pin, confidence=0.9)
+        inside += found.covered
+        assert found.confidence == 0.9
+    assert inside / n >= 0.9 - SIGMAS * math.sqrt(0.09 / n)
+    assert wh.nearby(HOME, source=Recorder(), pinned=pin, confidence=0.91).confidence == 0.95
+    with pytest.raises(InvalidInput, match=r"up to 0\.999"):
+        wh.nearby(HOME, source=Recorder(), pinned=pin, confidence=0.9999)
+
+
+def test_the_file_of_pins_is_private_and_holds_no_true_place(pins, tmp_path):
+    mask = os.umask(0)
+    try:
+        pins.pin("home", HOME, epsilon=EPS)
+    finally:
+        os.umask(mask)
+    path = tmp_path / "pins.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    text = path.read_text()
+    assert "2.33316" not in text
+    assert "48.85412" not in text
+    assert [one.name for one in tmp_path.iterdir()] == ["pins.json"]
+    path.chmod(0o644)
+    again = wh.PinnedPlaces(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert again.names == ["home"]
+    assert "home" in again
+    assert again["home"].guarantee == wh.GlobeLaplace(EPS).guarantee.to_json()
+    assert str(round(again["home"].lon, 2)) not in repr(again["home"])
+
+
+def test_a_place_is_pinned_once_and_charged_once(pins, tmp_path):
+    ledger = wh.open_ledger(tmp_path / "budget.db", cap=EPS)
+    pins.pin("home", HOME, epsilon=EPS, ledger=ledger, subject="alice")
+    with pytest.raises(InvalidInput, match="pinned already"):
+        pins.pin("home", HOME, epsilon=EPS)
+    with pytest.raises(BudgetExceeded):
+        pins.pin("work", HOME, epsilon=EPS, ledger=ledger, subject="alice")
+    assert pins.names == ["home"]
+    with pytest.raises(InvalidInput, match="charged once"):
+        wh.nearby(HOME, source=Recorder(), pinned=pins["home"], ledger=ledger)
+    with pytest.raises(InvalidInput, match="no place is pinned"):
+        _ = pins["gym"]
+    pins.forget("home")
+    assert len(wh.PinnedPlaces(tmp_path / "pins.json")) == 0
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[1]", json.dumps({"format": "whereish pins 1"})])
+def test_a_damaged_file_of_pins_is_refused(tmp_path, damage):
+    path = tmp_path / "pins.json"
+    path.write_text(damage)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        wh.PinnedPlaces(path)
