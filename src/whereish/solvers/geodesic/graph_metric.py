@@ -150,11 +150,19 @@ class GraphMetric:
             out[start : start + LANES] = D[cells].T[: count - start]
         return out
 
-    def product(self, values: FloatArray, core: int = 0) -> FloatArray:
-        """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides)."""
+    def product(
+        self, values: FloatArray, core: int = 0, horizon: float = math.inf
+    ) -> FloatArray:
+        """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides).
+
+        Pairs farther than `horizon` (in nats; at most the metric's own) are left out.
+        """
         sides = np.ascontiguousarray(values.reshape(self.cells, -1), np.float32)
         rate = np.float32(self.quantum / math.log(2.0))
-        out, _ = products(self.edges, self.offsets, *self.shape, self.order, sides, rate, core)
+        first = LIMIT - int(min(horizon / self.quantum, LIMIT))
+        out, _ = products(
+            self.edges, self.offsets, *self.shape, self.order, sides, rate, core, first
+        )
         return out.reshape(values.shape)
 
     def exact_sums(

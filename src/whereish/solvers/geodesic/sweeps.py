@@ -24,11 +24,9 @@ from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES, LIMIT, accumulate, relax
 from whereish.solvers.geodesic.masses import SUM_LIMIT
+from whereish.solvers.geodesic.windows import BORDER, near_distances, padded_cell
 
 __all__ = ["BORDER", "batch_distances", "exact_sums", "padded_cell", "products", "settle"]
-
-BORDER = 3
-"""Cells of padding on every side: the reach of the widest stencil."""
 
 _BLOCK = 256  # cells summed in single precision before the sum moves to double precision
 
@@ -100,23 +98,6 @@ def batch_distances(
 
 
 @kernel
-def padded_cell(cell: int, cols: int) -> int:
-    """The index of a cell in the grid with its border."""
-    return (cell // cols + BORDER) * (cols + 2 * BORDER) + cell % cols + BORDER
-
-
-@kernel
-def next_distances(
-    D: Any, edges: Any, offsets: Any, rows: int, cols: int, sources: Any, order: Any, start: int
-) -> int:
-    """Fill D from the next sources in `order`, one for each lane; the sweeps that it took."""
-    for lane in range(LANES):
-        more = start + lane < len(order)
-        sources[lane] = padded_cell(order[start + lane], cols) if more else -1
-    return batch_distances(D, edges, offsets, rows, cols, sources, 0)
-
-
-@kernel
 def products(
     edges: Words,
     offsets: IntArray,
@@ -126,28 +107,32 @@ def products(
     values: NDArray[np.float32],
     rate: np.float32,
     core: int,
+    first: int,
 ) -> tuple[FloatArray, int]:
-    """E·V for E = 2^(-rate·max(D, core)), without ever storing D.
+    """E·V for E = 2^(-rate·max(D, core)), 0 beyond the horizon, without ever storing D.
 
     `values` is (cells, sides) over the unpadded grid, `order` the unpadded sources in the
-    order in which they share batches.  Returns (cells, sides) and the most sweeps taken.
+    order in which they share batches; the horizon is LIMIT - `first` quanta.  Returns (cells,
+    sides) and the most sweeps taken.
     """
     pitch, sides = cols + 2 * BORDER, values.shape[1]
+    scale = 2.0 ** (np.float64(rate) * first)
     D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
     part = np.zeros((sides, LANES), np.float32)
     total = np.zeros((sides, LANES))
     out = np.zeros((rows * cols, sides))
-    sources = np.empty(LANES, np.int64)
+    reach = np.empty((rows, 2), np.int64)
     most = 0
     for start in range(0, len(order), LANES):
-        most = max(most, next_distances(D, edges, offsets, rows, cols, sources, order, start))
+        sweeps = near_distances(D, edges, offsets, rows, cols, order, start, first, reach)
+        most = max(most, sweeps)
         if core > 0:
-            np.maximum(D, np.uint16(core), D)
+            np.maximum(D, np.uint16(core + first), D)
         total[:] = 0.0
         waiting = 0
         for i in range(rows):
             base = (i + BORDER) * pitch + BORDER
-            for j in range(cols):
+            for j in range(reach[i, 0], reach[i, 1] + 1):
                 accumulate(part, D, base + j, values, i * cols + j, rate)
                 waiting += 1
                 if waiting == _BLOCK:
@@ -158,7 +143,7 @@ def products(
         part[:] = 0.0
         for lane in range(min(LANES, len(order) - start)):
             for r in range(sides):
-                out[order[start + lane], r] = total[r, lane]
+                out[order[start + lane], r] = total[r, lane] * scale
     return out, most
 
 
@@ -180,19 +165,24 @@ def exact_sums(
     D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
     total = np.zeros(LANES, np.uint64)
     out = np.zeros(rows * cols, np.uint64)
-    sources = np.empty(LANES, np.int64)
+    reach = np.empty((rows, 2), np.int64)
+    everywhere, farthest = weights.sum(), decay[LIMIT]
     most = 0
     for start in range(0, len(order), LANES):
-        most = max(most, next_distances(D, edges, offsets, rows, cols, sources, order, start))
+        most = max(most, near_distances(D, edges, offsets, rows, cols, order, start, 0, reach))
         total[:] = 0
+        near = np.uint64(0)
         for i in range(rows):
             base = (i + BORDER) * pitch + BORDER
-            for j in range(cols):
+            for j in range(reach[i, 0], reach[i, 1] + 1):
                 weight = weights[i * cols + j]
+                near += weight
                 if weight > 0:
                     for lane in range(LANES):
                         mass = weight * decay[D[base + j, lane]]
                         total[lane] = min(total[lane] + mass, _SUM_LIMIT)
+        # Cells that no lane reaches are all at the horizon: below 2^39 times 2^11.
+        far = (everywhere - near) * farthest
         for lane in range(min(LANES, len(order) - start)):
-            out[order[start + lane]] = total[lane]
+            out[order[start + lane]] = min(total[lane] + far, _SUM_LIMIT)
     return out, most

@@ -1,0 +1,128 @@
+"""Shortest paths that look only where something is near: the same distances, sooner.
+
+A batch of 64 neighbouring sources reaches the horizon within a part of a large map.  Per
+row of the grid the interval of columns is kept that any lane has reached; a cell of
+which all neighbours lie outside their rows' intervals cannot change, so a sweep leaves it
+out.  Every relaxation that would change something is done, in the order of
+:mod:`~whereish.solvers.geodesic.sweeps`, so distances are the same to the last bit.
+
+The horizon may be nearer than LIMIT quanta: sources start at `first` = LIMIT - horizon
+instead of 0, and saturating addition does the rest.
+
+How long this takes depends on the sources, so it is for building, never for sampling.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import IntArray
+from whereish.compiled import kernel
+from whereish.solvers.geodesic.lanes import LANES, LIMIT, relax
+
+__all__ = ["BORDER", "near_distances", "padded_cell"]
+
+BORDER = 3
+"""Cells of padding on every side: the reach of the widest stencil."""
+
+Words = NDArray[np.uint16]
+
+
+@kernel
+def padded_cell(cell: int, cols: int) -> int:
+    """The index of a cell in the grid with its border."""
+    return (cell // cols + BORDER) * (cols + 2 * BORDER) + cell % cols + BORDER
+
+
+@kernel
+def _row(
+    D: Any,
+    edges: Any,
+    offsets: Any,
+    cols: int,
+    reach: Any,
+    i: int,
+    beside: int,
+    down: bool,
+) -> bool:
+    """Relax row `i` from the rows up to `beside`, then back along itself; whether it changed."""
+    first, last = cols, -1
+    for r in range(min(i, beside), max(i, beside) + 1):
+        first, last = min(first, reach[r, 0]), max(last, reach[r, 1])
+    if last < 0:
+        return False
+    base, count = (i + BORDER) * (cols + 2 * BORDER) + BORDER, len(offsets)
+    back, on = edges[0], edges[1]
+    low, high, changed = reach[i, 0], reach[i, 1], False
+    first, last = max(first - BORDER, 0), min(last + BORDER, cols - 1)
+    if down:
+        j = first
+        while j <= last:
+            if relax(D, base + j, back, (base + j) * count, offsets, -1, count):
+                changed, low, high = True, min(low, j), max(high, j)
+                last = max(last, min(j + BORDER, cols - 1))
+            j += 1
+        j = min(high, cols - 2)
+        while j >= max(low - 1, 0):
+            if relax(D, base + j, on, (base + j) * count, offsets, 1, 1):
+                changed, low = True, min(low, j)
+            j -= 1
+    else:
+        j = last
+        while j >= first:
+            if relax(D, base + j, on, (base + j) * count, offsets, 1, count):
+                changed, low, high = True, min(low, j), max(high, j)
+                first = min(first, max(j - BORDER, 0))
+            j -= 1
+        j = max(low, 1)
+        while j <= min(high + 1, cols - 1):
+            if relax(D, base + j, back, (base + j) * count, offsets, -1, 1):
+                changed, high = True, max(high, j)
+            j += 1
+    reach[i, 0], reach[i, 1] = low, high
+    return changed
+
+
+@kernel
+def near_distances(
+    D: Words,
+    edges: Words,
+    offsets: IntArray,
+    rows: int,
+    cols: int,
+    order: IntArray,
+    start: int,
+    first: int,
+    reach: IntArray,
+) -> int:
+    """Fill D from the next sources in `order`, one for each lane; the sweeps that it took.
+
+    Parameters
+    ----------
+    first : where distances start, in quanta; all are saturated LIMIT - first farther on.
+    reach : (rows, 2) filled with the first and last column that any lane has reached, or
+        (cols, -1); elsewhere D is LIMIT.
+    """
+    D[:] = LIMIT
+    reach[:, 0], reach[:, 1] = cols, -1
+    for lane in range(min(LANES, len(order) - start)):
+        cell = order[start + lane]
+        D[padded_cell(cell, cols), lane] = first
+        i, j = cell // cols, cell % cols
+        reach[i, 0], reach[i, 1] = min(reach[i, 0], j), max(reach[i, 1], j)
+    taken = 0
+    while True:
+        changed = False
+        if taken % 2 == 0:
+            for i in range(rows):
+                changed |= _row(D, edges, offsets, cols, reach, i, max(i - BORDER, 0), True)
+        else:
+            for i in range(rows - 1, -1, -1):
+                changed |= _row(D, edges, offsets, cols, reach, i, min(i + BORDER, rows - 1), False)
+        taken += 1
+        # The first sweep alone proves nothing: edges up the rows are not looked at yet.
+        if taken > 1 and not changed:
+            return taken
