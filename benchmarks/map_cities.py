@@ -62,7 +62,10 @@ def _coast(x: FloatArray, y: FloatArray, n: int) -> FloatArray:
 
 
 CITIES: dict[str, City] = {
-    **{f"tracts, roughness {r:g}": _tracts(40 + i, 120, r) for i, r in enumerate((0, 0.15, 0.3, 0.6, 1))},
+    **{
+        f"tracts, roughness {r:g}": _tracts(40 + i, 120, r)
+        for i, r in enumerate((0, 0.15, 0.3, 0.6, 1))
+    },
     "gradient": _gradient,
     "noise at cell scale": _noise,
     "river": _river,

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.stencil import edge_integrals
-from whereish.solvers.eikonal.certify import (
-    CertifiedLaw,
-    certify,
-    edge_factors,
-    worst_edge,
-)
+from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, worst_edge
+from whereish.solvers.eikonal.lowering import certify
 from whereish.solvers.eikonal.margin import frame_width, framed
+from whereish.solvers.eikonal.squared_error import sampled_error
+from whereish.solvers.eikonal.weights import closed_form_weights
 from whereish.solvers.geodesic.graph_metric import HORIZON, LARGEST_MAP, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
@@ -31,6 +30,7 @@ from whereish.solvers.geodesic.masses import decay_table, integer_weights
 __all__ = [
     "LEAST_PRICE",
     "BuiltLaw",
+    "Comparison",
     "check_resolution",
     "exponential_law",
     "framed_law",
@@ -48,6 +48,30 @@ LEAST_PRICE = 24 * HORIZON / LIMIT
 """Least cell side x epsilon: 24 quanta, so that rounding an edge down costs at most 4%."""
 
 
+Kind = Literal["eikonal", "exponential", "constant"]
+"""The certified laws of a map."""
+
+_CLEARLY = 0.95  # of the eikonal law's error, as it is estimated: so much another must be better
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Mean squared errors of the certified laws of a map, over the same few hundred secrets.
+
+    Attributes
+    ----------
+    chosen : the law of the least of the three.
+    eikonal : of the law with solved weights and lowered prices.
+    exponential : of the exponential mechanism at half the map.
+    constant : of the law of the smallest level everywhere.
+    """
+
+    chosen: Kind
+    eikonal: float
+    exponential: float
+    constant: float
+
+
 @dataclass(frozen=True, eq=False)
 class BuiltLaw:
     """A certified law, its map in use and its frame.
@@ -59,6 +83,7 @@ class BuiltLaw:
     frame : cells added on every side.
     promised : edge prices that the law keeps, on the framed grid.
     gradient_factor : largest |grad ln P|/eps on continuous places; None on cells.
+    comparison : with the simpler laws of the map; None where none was made.
     """
 
     law: CertifiedLaw
@@ -66,6 +91,7 @@ class BuiltLaw:
     frame: int
     promised: FloatArray
     gradient_factor: float | None = None
+    comparison: Comparison | None = None
 
     @cached_property
     def secrets(self) -> IntArray:
@@ -114,9 +140,14 @@ def law_on_cells(
     *,
     neighbours: int = 16,
     frame: int | None = None,
+    prior: FloatArray | None = None,
     progress: RoundProgress | None = None,
 ) -> BuiltLaw:
     """A law that keeps the line integrals of `eps` between neighbouring centres.
+
+    The one of the least squared error among three that are certified: solved weights with
+    lowered prices (nearly always), the exponential mechanism at half the map, and the
+    smallest level everywhere.
 
     Parameters
     ----------
@@ -124,11 +155,68 @@ def law_on_cells(
     cell : height and width of a cell.
     frame : cells of frame; None takes as many as the border needs, or none where that is
         more than a quarter of the map's side or the framed grid would be too large.
+    prior : over the cells in their order, for the squared error; uniform for None.
     """
     check_resolution(eps, cell)
-    return framed_law(
-        eps, cell, prices_on_cells, neighbours=neighbours, frame=frame, progress=progress
+    own = framed_law(
+        eps,
+        cell,
+        prices_on_cells,
+        neighbours=neighbours,
+        frame=frame,
+        prior=prior,
+        progress=progress,
     )
+    errors = _errors(own, eps, cell, neighbours, prior)
+    best = min(errors, key=lambda name: errors[name])
+    if errors[best] > _CLEARLY * errors["eikonal"]:
+        best = "eikonal"
+    found = own
+    if best == "exponential":
+        found = exponential_law(eps, cell, neighbours=neighbours)
+    elif best == "constant":
+        found = _constant_law(eps, cell, neighbours, own)
+    return replace(found, comparison=Comparison(best, **errors))
+
+
+def _errors(
+    own: BuiltLaw,
+    eps: FloatArray,
+    cell: tuple[float, float],
+    neighbours: int,
+    prior: FloatArray | None,
+) -> dict[Kind, float]:
+    """The squared errors of a :class:`Comparison`; the constant law's by weights in closed form."""
+    level = framed(np.full_like(eps, eps.min()), cell, own.frame)
+    lowest = GraphMetric.from_prices(prices_on_cells(level, cell, neighbours))
+    flat = np.maximum(closed_form_weights(level, cell), 0.0)
+    half = GraphMetric.from_prices(prices_on_cells(eps, cell, neighbours), keep=0.5)
+    solved, places = own.law.weights.astype(np.float64), _centres(level.shape, cell)
+    return {
+        "eikonal": sampled_error(own.law.metric, solved, own.secrets, places, prior),
+        "exponential": sampled_error(
+            half, (eps**2).ravel(), inner_cells(eps.shape, 0), _centres(eps.shape, cell), prior
+        ),
+        "constant": sampled_error(lowest, flat, own.secrets, places, prior),
+    }
+
+
+def _constant_law(
+    eps: FloatArray, cell: tuple[float, float], neighbours: int, own: BuiltLaw
+) -> BuiltLaw:
+    """The law of the smallest level everywhere, certified for the map itself."""
+    level = np.full_like(eps, eps.min())
+    built = framed_law(
+        level, cell, prices_on_cells, neighbours=neighbours, frame=own.frame, progress=None
+    )
+    factors = edge_factors(built.law.metric, built.law.sums, own.promised)
+    factor, worst = worst_edge(factors, built.law.metric)
+    return replace(own, law=replace(built.law, factor=factor, worst=worst))
+
+
+def _centres(shape: tuple[int, ...], cell: tuple[float, float]) -> FloatArray:
+    """Centres of the cells in their order, up to a translation."""
+    return np.asarray(np.indices(shape).reshape(2, -1).T * np.asarray(cell))
 
 
 def prices_on_cells(levels: FloatArray, cell: tuple[float, float], neighbours: int) -> FloatArray:
@@ -144,6 +232,7 @@ def framed_law(
     neighbours: int,
     frame: int | None,
     progress: RoundProgress | None,
+    prior: FloatArray | None = None,
 ) -> BuiltLaw:
     """The law of a map with its frame (as in :func:`law_on_cells`), at the edge prices given."""
     if frame is None:
@@ -155,9 +244,20 @@ def framed_law(
             frame = 0
     wide = framed(levels, cell, frame)
     promised = prices(wide, cell, neighbours)
+    inner = inner_cells(levels.shape, frame)
     secrets = np.zeros(wide.size, np.bool_)
-    secrets[inner_cells(levels.shape, frame)] = True
-    law = certify(wide, cell, promised, secrets.reshape(wide.shape), progress=progress)
+    secrets[inner] = True
+    places = _centres(wide.shape, cell)
+    law = certify(
+        wide,
+        cell,
+        promised,
+        secrets.reshape(wide.shape),
+        merit=lambda law: sampled_error(
+            law.metric, law.weights.astype(np.float64), inner, places, prior
+        ),
+        progress=progress,
+    )
     return BuiltLaw(law, levels, frame, promised)
 
 

@@ -1,4 +1,4 @@
-"""Weights in use that certify the weights promised, lowered locally where they must be.
+"""The certificate of a law: what every edge between secrets keeps, in exact arithmetic.
 
 Promised: an edge price W(u,u') for all neighbours u, u' among the secrets.  In use:
 integer weights W' = q·D' with masses and sums as in
@@ -6,32 +6,26 @@ integer weights W' = q·D' with masses and sums as in
 
     W'(u,u') + |ln Z(u) - ln Z(u')| <= W(u,u'),
 
-and chaining edges covers all pairs.  Where it fails, W' is lowered there, the
-weights are solved again, and so on.  An edge with W' <= W/2 always passes, since
-|ln Z(u) - ln Z(u')| <= d'(u,u') <= W'; lowering is monotone after a few rounds and
-ends there, so a certified law always exists.
+and chaining edges covers all pairs.  An edge with W' <= W/2 always passes, since
+|ln Z(u) - ln Z(u')| <= d'(u,u') <= W'.  (:mod:`~whereish.solvers.eikonal.lowering` finds
+prices and weights that certify.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
-from whereish.errors import SolverError
 from whereish.privacy.maps.stencil import edge_slices
-from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
-from whereish.solvers.eikonal.weights import closed_form_weights, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
-from whereish.solvers.geodesic.masses import decay_table, integer_weights
+from whereish.solvers.geodesic.masses import decay_table
 
 __all__ = [
     "CertifiedLaw",
     "EdgeLaw",
-    "certify",
     "edge_factors",
     "edges_between",
     "log_ratios",
@@ -46,16 +40,6 @@ RESERVE = 5e-4
 """Share of every edge kept for the residual of the solved weights."""
 
 _GUARD = 1e-12  # relative: rounding of the logarithms in the certificate
-_FREE_ROUNDS = 4  # rounds in which a lowered edge may rise again
-_LAST_ROUNDS = 14  # from here on a failing edge goes to half its price at once
-_ROUNDS = 60
-_PUSH = 1.5  # times what a failing edge lacks, once lowering is monotone
-_BUDGET = 30  # products per round: the certificate needs nonnegative weights, not the best
-_ROUGH_BUDGET = 12  # while edges fail by much, but by less every round
-_ROUGHEST = 10.0  # times the residual allowed, likewise
-_AHEAD = 0.5  # of what a failing edge lacks, likewise: its neighbours are lowered, too
-_MILD = 0.3  # excess of the first round above which a map is hard from the start
-_STALLED = 1.0  # times the last round's excess: it must not grow
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,68 +133,6 @@ def worst_edge(factors: FloatArray, metric: GraphMetric) -> tuple[float, tuple[i
     return float(factors[i, j, k]), (int(i * cols + j), int((i + di) * cols + j + dj))
 
 
-def certify(
-    eps: FloatArray,
-    cell: tuple[float, float],
-    promised: FloatArray,
-    secrets: NDArray[np.bool_],
-    *,
-    progress: Callable[[int, float], None] | None = None,
-) -> CertifiedLaw:
-    """Find a law that keeps every promised edge between secrets.
-
-    Parameters
-    ----------
-    eps : (rows, cols) the map with its frame; it only guides the solver.
-    cell : height and width of a cell.
-    promised : (rows, cols, half) edge prices, ``inf`` where there is no edge.
-    secrets : (rows, cols) which cells can be secrets; edges elsewhere promise nothing.
-    progress : called with each round and its factor.
-    """
-    factor = approximate_inverse_factor(eps, cell)
-    metric = metric_in_use(promised)
-    start = closed_form_weights(eps, cell)
-    tolerance = residual_allowed(promised)
-    table = decay_table(metric.quantum)
-    flat = np.flatnonzero(secrets.ravel())
-    products = 0
-    use = promised * (1.0 - RESERVE)
-    rough, budget, ahead = 1.0, _BUDGET, _AHEAD
-    allowed = _MILD
-    for number in range(1, _ROUNDS + 1):
-        solved = nonnegative_weights(
-            metric.product, factor, start, tolerance=rough * tolerance, budget=budget
-        )
-        products += solved.products
-        weights = integer_weights(solved.values, solved.largest_sum)
-        sums, sweeps = metric.exact_sums(weights, table, flat)
-        factors = edge_factors(metric, sums, promised)
-        worst, where = worst_edge(factors, metric)
-        if progress is not None:
-            progress(number, worst)
-        if worst <= 1.0:
-            dropped = int((weights == 0).sum())
-            return CertifiedLaw(
-                metric, weights, sums, worst, where, number, products, dropped, sweeps
-            )
-        # Weights need not be better than the edges that are lowered next, unless lowering
-        # stalls: hard maps lose more by rough weights than these save.
-        rough = float(np.clip((worst - 1.0) / (10 * RESERVE), 1.0, _ROUGHEST))
-        if worst - 1.0 > allowed:
-            allowed = 0.0
-            rough, ahead = 1.0, 0.0
-        else:
-            allowed = _STALLED * (worst - 1.0)
-        budget = _ROUGH_BUDGET if rough > 1.0 else _BUDGET
-        ratios = log_ratios(sums, metric.shape, metric.steps)
-        use = _lower(use, promised, ratios, number, ahead)
-        metric = GraphMetric.from_prices(use)
-        start = solved.values
-    raise SolverError(
-        f"lowering the privacy map did not settle in {_ROUNDS} rounds; is the map extreme?"
-    )
-
-
 def metric_in_use(promised: FloatArray) -> GraphMetric:
     """The metric before any lowering: the promised prices less the reserve."""
     return GraphMetric.from_prices(promised, keep=1.0 - RESERVE)
@@ -219,24 +141,6 @@ def metric_in_use(promised: FloatArray) -> GraphMetric:
 def residual_allowed(promised: FloatArray) -> float:
     """Residual of E·w = 1 that the reserve on the cheapest edge can pay for."""
     return float(np.clip(RESERVE * promised.min() / 4, 2e-6, 1e-4))
-
-
-def _lower(
-    use: FloatArray, promised: FloatArray, ratios: FloatArray, number: int, ahead: float
-) -> FloatArray:
-    """Edge prices for the next round: what the slope of ln Z leaves of the promise."""
-    need = np.nan_to_num(ratios)
-    margin = 1.02 if number <= _FREE_ROUNDS else 1.05
-    with np.errstate(invalid="ignore"):
-        left = promised * (1.0 - RESERVE) - margin * need
-        # What an edge lacks grows while its neighbours are lowered, too.
-        lacks = np.maximum(use + need - promised * (1.0 - RESERVE), 0.0)
-        left = np.maximum(left - ahead * lacks, promised / 2)
-        if number > _FREE_ROUNDS:
-            left = np.minimum(left, np.maximum(use - _PUSH * lacks, promised / 2))
-        if number >= _LAST_ROUNDS:
-            left = np.where(use + need > promised, np.minimum(use, promised / 2), left)
-    return np.where(np.isfinite(promised), left, np.inf)
 
 
 def mean_cell_ratios(metric: GraphMetric, promised: FloatArray) -> FloatArray:

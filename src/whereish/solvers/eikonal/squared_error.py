@@ -9,10 +9,14 @@ import numpy as np
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.eikonal.certify import CertifiedLaw
+from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
-__all__ = ["posterior_means", "squared_errors"]
+__all__ = ["posterior_means", "sampled_error", "squared_errors"]
+
+_SAMPLE = 256
+"""Secrets on which laws are compared: four batches, where all secrets of a large map are 600."""
 
 
 @kernel
@@ -80,3 +84,28 @@ def posterior_means(
     sides = np.column_stack([q, q * centred[:, 0], q * centred[:, 1]])
     moments = law.metric.product(sides, law.core)
     return np.asarray(middle + moments[:, 1:] / moments[:, :1])
+
+
+def sampled_error(
+    metric: GraphMetric,
+    weights: FloatArray,
+    secrets: IntArray,
+    places: FloatArray,
+    prior: FloatArray | None = None,
+) -> float:
+    """Mean squared error of the law weights·e^{-d}/Z, over some of the `secrets`, always the same.
+
+    `prior` is over the secrets (uniform for None); `places` are those of all cells.
+    """
+    chosen = np.random.default_rng(0).permutation(len(secrets))[:_SAMPLE]
+    share = np.ones(len(chosen)) if prior is None else prior[chosen]
+    if share.sum() == 0:
+        return 0.0
+    total = 0.0
+    for start in range(0, len(chosen), LANES):
+        here = secrets[chosen[start : start + LANES]]
+        masses = weights * np.exp(-metric.quantum * metric.distances(here))
+        masses /= masses.sum(axis=1, keepdims=True)
+        for u, row, part in zip(here, masses, share[start : start + LANES], strict=True):
+            total += float(part * (row @ ((places - places[u]) ** 2).sum(axis=1)))
+    return total / float(share.sum())

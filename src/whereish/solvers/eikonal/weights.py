@@ -47,14 +47,14 @@ class Weights:
     dropped : cells whose plain weight would have been negative, now zero.
     residual : largest |(E·w)(u) - 1| over the cells with w > 0.
     products : products with E that it took.
-    largest_sum : largest (E·w)(u), to the rounding of single precision and what was cut off.
+    image : E·w, to the rounding of single precision.
     """
 
     values: FloatArray
     dropped: int
     residual: float
     products: int
-    largest_sum: float
+    image: FloatArray
 
 
 def closed_form_weights(eps: FloatArray, cell: tuple[float, float]) -> FloatArray:
@@ -112,13 +112,16 @@ def nonnegative_weights(
     *,
     tolerance: float = 1e-5,
     budget: int = 1000,
+    hopeless: Callable[[FloatArray, float], bool] | None = None,
 ) -> Weights:
     """Minimise w'Ew/2 - 1'w over w >= 0 by exchanging the active set.
 
     Cells that turn negative are dropped and cells with (E·w)(u) < 1 taken back, until
     neither happens.  `product` is v -> E·v for a symmetric positive definite E with
     entries in (0, 1], `factor` the preconditioner, `start` a first guess.  When `budget`
-    products are spent, the nonnegative part of what is there is returned.
+    products are spent, the nonnegative part of what is there is returned; so it is when
+    `hopeless`, asked about E·w and its residual once cells are dropped, says that the caller
+    will not use these weights as they are.
     """
     transpose = factor.T.tocsr()
     free = start > 0
@@ -135,6 +138,8 @@ def nonnegative_weights(
         products += used
         exchange += 1
         negative = free & (w < 0)
+        if hopeless is not None and not free.all() and hopeless(image, rough):
+            break
         if negative.any():
             free &= ~negative
             w = np.where(free, w, 0.0)
@@ -152,4 +157,4 @@ def nonnegative_weights(
         w = np.maximum(w, 0.0)
         image = product(w)
         products += 1
-    return Weights(w, int((~free).sum()), residual, products, float(image.max()))
+    return Weights(w, int((~free).sum()), residual, products, image)

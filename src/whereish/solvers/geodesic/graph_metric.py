@@ -150,9 +150,7 @@ class GraphMetric:
             out[start : start + LANES] = D[cells].T[: count - start]
         return out
 
-    def product(
-        self, values: FloatArray, core: int = 0, horizon: float = math.inf
-    ) -> FloatArray:
+    def product(self, values: FloatArray, core: int = 0, horizon: float = math.inf) -> FloatArray:
         """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides).
 
         Pairs farther than `horizon` (in nats; at most the metric's own) are left out.
