@@ -69,8 +69,13 @@ def as_map(levels_per_km: FloatArray) -> PrivacyMap:
     return PrivacyMap(levels_per_km / 1000, (side, side))
 
 
-def tract_map(name: str, n: int) -> tuple[PrivacyMap, FloatArray] | None:
-    """Real density on an n x n raster of its city, and the density; None where absent."""
+def tract_map(
+    name: str, n: int, *, box: Box | None = None, slope: float | None = None
+) -> tuple[PrivacyMap, FloatArray] | None:
+    """Real density on an n x n raster of its city, and the density; None where absent.
+
+    By default the top tenth of the densities gets the loosest level.
+    """
     regions = {
         "paris_iris_2014": (Box(2.22, 48.81, 2.47, 48.91), "EPSG:2154", "density_km2"),
         "phl_region_blockgroups_2000": (
@@ -79,7 +84,8 @@ def tract_map(name: str, n: int) -> tuple[PrivacyMap, FloatArray] | None:
             "density_sqmi",
         ),
     }
-    box, crs, _ = regions[name]
+    usual, crs, _ = regions[name]
+    box = usual if box is None else box
     path = DATA / f"{name}.parquet"
     if not path.exists():
         return None
@@ -92,8 +98,7 @@ def tract_map(name: str, n: int) -> tuple[PrivacyMap, FloatArray] | None:
     (x0, y0), (x1, y1) = corners
     raster = Raster(n, n, ((x1 - x0) / n, (y1 - y0) / n), (x0, y0), plane)
     density = tract_values(frame, raster, column=column)
-    # The top tenth of the densities gets the loosest level.
-    slope = 1.6 / np.quantile(density[density > 0], 0.9)
+    slope = 1.6 / np.quantile(density[density > 0], 0.9) if slope is None else slope
     levels = PrivacyMap.from_density(
         density,
         slope=slope,

@@ -1,8 +1,8 @@
-"""Synthetic cities for the map suite: levels in nats per cell of a 60-cell raster, seeded.
+"""Synthetic cities for the map suite, seeded.
 
 A city is a function of places in the unit square, so that it is the same at every
-resolution; its levels are given in nats across the whole square and divided by the number
-of cells.
+resolution (noise at cell scale is not, by its nature).  Its levels are given in nats across the
+whole square.
 """
 
 from __future__ import annotations

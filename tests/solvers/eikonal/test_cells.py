@@ -175,16 +175,3 @@ def test_one_cell_non_square_cells_and_one_dimension():
 def test_cells_too_fine_for_the_quantum_are_refused():
     with pytest.raises(InvalidInput, match="larger cells"):
         law_on_cells(np.full((5, 5), 1e-3), (1.0, 1.0))
-
-
-def test_a_mild_map_is_lowered_with_rough_weights_at_no_loss(monkeypatch):
-    """Districts of levels 1:2: fewer products than with careful weights in every round."""
-    shares = np.array([[6, 10, 6], [12, 8, 10], [7, 10, 6]])
-    levels = 0.014 * np.kron(shares, TILES)
-    quick = law_on_cells(levels, (SIDE, SIDE))
-    monkeypatch.setattr("whereish.solvers.eikonal.certify._MILD", 0.0)
-    careful = law_on_cells(levels, (SIDE, SIDE))
-    assert true_factor(quick, levels, (SIDE, SIDE)) <= quick.law.factor <= 1.0
-    assert quick.law.products < 0.9 * careful.law.products
-    errors = [mean_squared_error(built, (SIDE, SIDE)) for built in (quick, careful)]
-    assert errors[0] < 1.005 * errors[1]

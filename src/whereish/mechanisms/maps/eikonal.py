@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
-from whereish.mechanisms.base import Composable, Remap
+from whereish.mechanisms.base import Composable, Remap, Remapped
+from whereish.mechanisms.maps.account import account
 from whereish.mechanisms.maps.entries import EIKONAL, check_claims
 from whereish.mechanisms.maps.file import law_entries, recertified, saved_law
 from whereish.mechanisms.maps.options import (
@@ -80,6 +81,8 @@ class EikonalMechanism(Composable, Loadable):
         Directions of the stencil.
     divided
         The stencil factor by which the map was divided (1 if it was not).
+    prior
+        Where people are, over the map's cells, if `build` was told; it is not saved.
 
     Raises
     ------
@@ -100,6 +103,7 @@ class EikonalMechanism(Composable, Loadable):
     places: Places = "cells"
     neighbours: int = 16
     divided: float = 1.0
+    prior: FloatArray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_places(self.places)
@@ -126,6 +130,7 @@ class EikonalMechanism(Composable, Loadable):
         neighbours: int | None = None,
         frame: int | None = None,
         divide_stencil: bool = False,
+        prior: ArrayLike | None = None,
         progress: Callable[[int, float], None] | None = None,
     ) -> EikonalMechanism | EikonalQuery:
         """Solve and certify the mechanism of a map; it always succeeds.
@@ -151,11 +156,17 @@ class EikonalMechanism(Composable, Loadable):
             Divide the map by the stencil factor (1.0275 or 1.0131 on square cells), so that
             the promise of "cells" holds in the continuous metric too (proven for constant
             levels).  "continuous" is proven in that metric as it is.
+        prior
+            Where people are, over the map's cells (need not be normalised): laws are then
+            compared under it, :attr:`recommended` remaps reports by it, and :meth:`account`
+            says what that gains.  The guarantee never depends on it.
         progress
             Called with the round and its certified factor.
         """
         options = EikonalOptions(places, neighbours, frame, divide_stencil)
         if query is not None:
+            if prior is not None:
+                raise InvalidInput("a query is built without a prior; leave it out")
             if places != "cells" or frame:
                 raise InvalidInput("a query is about cells, without a frame; leave both out")
             return EikonalQuery.build(
@@ -165,8 +176,9 @@ class EikonalMechanism(Composable, Loadable):
                 divide_stencil=divide_stencil,
                 progress=progress,
             )
-        built, divided = options.solve(privacy_map, progress)
-        return cls(privacy_map, built, places, options.directions, divided)
+        weights = None if prior is None else privacy_map.normalised_prior(prior)
+        built, divided = options.solve(privacy_map, progress, weights)
+        return cls(privacy_map, built, places, options.directions, divided, weights)
 
     @classmethod
     def exponential(cls, privacy_map: PrivacyMap, *, neighbours: int = 16) -> EikonalMechanism:
@@ -313,6 +325,15 @@ class EikonalMechanism(Composable, Loadable):
             return Points.trusted(moved, reports.space, reproducible=reports.reproducible)
 
         return remap
+
+    @property
+    def recommended(self) -> EikonalMechanism | Remapped:
+        """The mechanism to use: followed by its remap where a prior was given, else as it is."""
+        return self if self.prior is None else self >> self.posterior_mean(self.prior)
+
+    def account(self) -> str:
+        """Which law this is and why, what a remap gains, and whether a smoother map would help."""
+        return account(self)
 
     def _repr_html_(self) -> str:
         return self.map._repr_html_() + self.guarantee._repr_html_()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypedDict
+
+from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
@@ -35,6 +38,7 @@ class BuildKeywords(TypedDict, total=False):
     neighbours: int | None
     frame: int | None
     divide_stencil: bool
+    prior: ArrayLike | None
     progress: Callable[[int, float], None] | None
 
 
@@ -62,16 +66,23 @@ class EikonalOptions:
         return 16 if self.places == "cells" else 32
 
     def solve(
-        self, privacy_map: PrivacyMap, progress: Callable[[int, float], None] | None
+        self,
+        privacy_map: PrivacyMap,
+        progress: Callable[[int, float], None] | None,
+        prior: FloatArray | None = None,
     ) -> tuple[BuiltLaw, float]:
-        """The certified law, and the stencil factor by which the map was divided."""
+        """The certified law, and the stencil factor by which the map was divided.
+
+        `prior` is normalised, over the cells; laws on cells are compared by it.
+        """
         check_map(privacy_map)
         if privacy_map.one_dimensional and self.frame:
             raise InvalidInput("a map along a line takes no frame; leave frame out")
         rows, columns = (count + 2 * (self.frame or 0) for count in privacy_map.shape)
         check_map_size(rows, columns)
         levels, divided = levels_in_use(privacy_map, self.directions, self.divide_stencil)
-        solver = law_on_cells if self.places == "cells" else law_on_places
+        on_cells = self.places == "cells"
+        solver = partial(law_on_cells, prior=prior) if on_cells else law_on_places
         built = solver(
             levels,
             privacy_map.sides,

@@ -1,10 +1,13 @@
 """Shortest paths that look only where something is near: the same distances, sooner.
 
-A batch of 64 neighbouring sources reaches the horizon within a part of a large map.  Per
-row of the grid the interval of columns is kept that any lane has reached; a cell of
-which all neighbours lie outside their rows' intervals cannot change, so a sweep leaves it
-out.  Every relaxation that would change something is done, in the order of
-:mod:`~whereish.solvers.geodesic.sweeps`, so distances are the same to the last bit.
+A batch of 64 neighbouring sources reaches the horizon within a part of a large map, and
+after two sweeps little changes.  Per row of the grid the interval of columns is kept that
+the last sweep and this one have changed in any lane.  A cell of which no neighbour has
+changed since it was relaxed last, two sweeps ago, cannot change, so it is left out.  (A
+pass back along a row never needs more than what its first pass changed: a cell that got
+its distance from its neighbour gives that neighbour none.)  Every relaxation that would
+change something is done, in the order of :mod:`~whereish.solvers.geodesic.sweeps`, so
+distances and the number of sweeps are the same.
 
 The horizon may be nearer than LIMIT quanta: sources start at `first` = LIMIT - horizon
 instead of 0, and saturating addition does the rest.
@@ -39,51 +42,48 @@ def padded_cell(cell: int, cols: int) -> int:
 
 @kernel
 def _row(
-    D: Any,
-    edges: Any,
-    offsets: Any,
-    cols: int,
-    reach: Any,
-    i: int,
-    beside: int,
-    down: bool,
+    D: Any, edges: Any, offsets: Any, cols: int, old: Any, new: Any, i: int, beside: int, down: bool
 ) -> bool:
-    """Relax row `i` from the rows up to `beside`, then back along itself; whether it changed."""
+    """Relax row `i` from the rows up to `beside`, then back along itself; whether it changed.
+
+    `old` and `new` are intervals of columns per row that the last sweep and this one changed.
+    """
     first, last = cols, -1
     for r in range(min(i, beside), max(i, beside) + 1):
-        first, last = min(first, reach[r, 0]), max(last, reach[r, 1])
+        first = min(first, old[r, 0], new[r, 0])
+        last = max(last, old[r, 1], new[r, 1])
     if last < 0:
         return False
     base, count = (i + BORDER) * (cols + 2 * BORDER) + BORDER, len(offsets)
     back, on = edges[0], edges[1]
-    low, high, changed = reach[i, 0], reach[i, 1], False
+    low, high = cols, -1
     first, last = max(first - BORDER, 0), min(last + BORDER, cols - 1)
     if down:
         j = first
         while j <= last:
             if relax(D, base + j, back, (base + j) * count, offsets, -1, count):
-                changed, low, high = True, min(low, j), max(high, j)
+                low, high = min(low, j), max(high, j)
                 last = max(last, min(j + BORDER, cols - 1))
             j += 1
-        j = min(high, cols - 2)
+        j = high - 1
         while j >= max(low - 1, 0):
             if relax(D, base + j, on, (base + j) * count, offsets, 1, 1):
-                changed, low = True, min(low, j)
+                low = min(low, j)
             j -= 1
     else:
         j = last
         while j >= first:
             if relax(D, base + j, on, (base + j) * count, offsets, 1, count):
-                changed, low, high = True, min(low, j), max(high, j)
+                low, high = min(low, j), max(high, j)
                 first = min(first, max(j - BORDER, 0))
             j -= 1
-        j = max(low, 1)
+        j = low + 1
         while j <= min(high + 1, cols - 1):
             if relax(D, base + j, back, (base + j) * count, offsets, -1, 1):
-                changed, high = True, max(high, j)
+                high = max(high, j)
             j += 1
-    reach[i, 0], reach[i, 1] = low, high
-    return changed
+    new[i, 0], new[i, 1] = low, high
+    return high >= 0
 
 
 @kernel
@@ -113,16 +113,24 @@ def near_distances(
         D[padded_cell(cell, cols), lane] = first
         i, j = cell // cols, cell % cols
         reach[i, 0], reach[i, 1] = min(reach[i, 0], j), max(reach[i, 1], j)
+    old, new = reach.copy(), np.empty_like(reach)
     taken = 0
     while True:
         changed = False
+        new[:, 0], new[:, 1] = cols, -1
         if taken % 2 == 0:
             for i in range(rows):
-                changed |= _row(D, edges, offsets, cols, reach, i, max(i - BORDER, 0), True)
+                changed |= _row(D, edges, offsets, cols, old, new, i, max(i - BORDER, 0), True)
         else:
             for i in range(rows - 1, -1, -1):
-                changed |= _row(D, edges, offsets, cols, reach, i, min(i + BORDER, rows - 1), False)
+                until = min(i + BORDER, rows - 1)
+                changed |= _row(D, edges, offsets, cols, old, new, i, until, False)
         taken += 1
-        # The first sweep alone proves nothing: edges up the rows are not looked at yet.
-        if taken > 1 and not changed:
+        for i in range(rows):
+            reach[i, 0], reach[i, 1] = min(reach[i, 0], new[i, 0]), max(reach[i, 1], new[i, 1])
+        if taken == 1:  # sources are new to the first sweep upwards, too
+            for i in range(rows):
+                new[i, 0], new[i, 1] = reach[i, 0], reach[i, 1]
+        elif not changed:
             return taken
+        old, new = new, old

@@ -1,0 +1,164 @@
+"""Maps that nobody tuned for: how far they are lowered, what they cost, how they settle.
+
+``python -m benchmarks.map_suite [60 100 200] [name ...]`` prints one row for each map: the mean
+of lowered/asked, squared error over that of the exponential mechanism at eps/2 and of planar
+Laplace at the smallest eps, CPU; then medians, worst cases and the bars.  All of it takes about
+an hour of CPU; 60 alone a few minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.eikonal_maps import tract_map
+from benchmarks.map_cities import CITIES, levels
+from benchmarks.measure import Bars
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
+from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.space.box import Box
+
+SIZES = (60, 100, 200)
+USUAL = (12.0, 96.0)
+"""Nats across a city: 1/eps from 0.6 to 5 cells of 60, from 2 to 17 cells of 200."""
+OTHERS = ((4.0, 32.0), (30.0, 120.0))
+"""1/eps from 2 to 15 and from 0.5 to 2 cells of 60."""
+SIDE = 10_000.0
+PHILADELPHIA = Box(-75.29, 39.86, -74.95, 40.14)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One map and its law."""
+
+    city: str
+    size: int
+    nats: tuple[float, float]
+    kept: float
+    least: float
+    error: float
+    to_half: float
+    to_laplace: float
+    cpu: float
+    chosen: str
+
+
+def synthetic(city: str, size: int, nats: tuple[float, float]) -> PrivacyMap:
+    side = SIDE / size
+    return PrivacyMap(levels(CITIES[city], size, *nats) / side, (side, side))
+
+
+def issue_map(size: int = 84) -> PrivacyMap:
+    """120 tracts and a coast, 1 to 8 per km on cells of 120 m: the case that fell to half."""
+    rng = np.random.default_rng(3)
+    seeds, people = rng.random((120, 2)), np.exp(rng.normal(size=120))
+    at = (np.arange(size) + 0.5) / size
+    x, y = np.meshgrid(at, at)
+    away = (x[..., None] - seeds[:, 0]) ** 2 + (y[..., None] - seeds[:, 1]) ** 2
+    density = np.where(x > 0.7, 0.0, people[away.argmin(axis=-1)])
+    share = np.clip(density / np.quantile(density[density > 0], 0.9), 0, 1)
+    side = 84 * 120.0 / size
+    return PrivacyMap((1 + 7 * share) / 1000, (side, side))
+
+
+def measured(
+    city: str, size: int, nats: tuple[float, float], asked: PrivacyMap, prior: object = None
+) -> Row:
+    start = time.process_time()
+    mechanism = EikonalMechanism.build(asked)
+    cpu = time.process_time() - start
+    error = mechanism.mse(prior)  # type: ignore[arg-type]
+    half = EikonalMechanism.exponential(asked).mse(prior)  # type: ignore[arg-type]
+    laplace = 6 / float(asked.values.min()) ** 2
+    lowered = mechanism.lowered
+    comparison = mechanism.built.comparison
+    row = Row(
+        city,
+        size,
+        nats,
+        float(lowered.mean()),
+        float(lowered.min()),
+        error,
+        error / half,
+        error / laplace,
+        cpu,
+        "?" if comparison is None else comparison.chosen,
+    )
+    print(
+        f"  {city:<28} {size:4d} {nats[0]:5.3g}-{nats[1]:<5.3g} kept {row.kept:.3f}"
+        f" (least {row.least:.3f})  mse {error / 1e6:9.4f} km2 = {row.to_half:.3f} of exp eps/2,"
+        f" {row.to_laplace:.3f} of Laplace(min)  {cpu:6.1f} s  {row.chosen}",
+        flush=True,
+    )
+    return row
+
+
+def rows(sizes: tuple[int, ...], names: tuple[str, ...] = ()) -> list[Row]:
+    """The suite at some sizes; `names` keeps the cities that contain one of them."""
+    EikonalMechanism.build(synthetic("coast", 12, (4.0, 8.0)))  # compile
+    found = []
+    for city in CITIES:
+        if names and not any(name in city for name in names):
+            continue
+        for size in sizes:
+            for nats in (USUAL, *(OTHERS if size == SIZES[0] else ())):
+                found.append(measured(city, size, nats, synthetic(city, size, nats)))
+    if not names or any(name in "issue" for name in names):
+        asked = issue_map()
+        found.append(measured("120 tracts and a coast, 84", 84, (10.1, 80.6), asked))
+    real = {
+        "phl_region_blockgroups_2000": {"box": PHILADELPHIA, "slope": 1e-4},
+        "paris_iris_2014": {},
+    }
+    for city, options in real.items():
+        if names and not any(name in city for name in names):
+            continue
+        for size in sizes:
+            read = tract_map(city, size, **options)  # type: ignore[arg-type]
+            if read is None:
+                print(f"  {city}: SKIPPED, not at WHEREISH_DATA")
+                break
+            asked, density = read
+            wide = asked.sides[1] * size
+            nats = float(asked.values.min()) * wide, float(asked.values.max()) * wide
+            found.append(measured(city, size, nats, asked, density))
+    return found
+
+
+def judge(found: list[Row]) -> list[str]:
+    bars = Bars("privacy maps, the suite")
+    ratio = np.array([row.to_half for row in found])
+    kept = np.array([row.kept for row in found])
+    bars.note("mean of lowered/asked, median", f"{np.median(kept):.3f}")
+    bars.at_least("  worst", float(kept.min()), 0.8, "")
+    bars.at_most("maps that fell back", sum(row.chosen != "eikonal" for row in found), 0, "")
+    bars.at_most("squared error over exponential eps/2, median", float(np.median(ratio)), 0.45, "")
+    bars.at_most("  worst", float(ratio.max()), 0.55, "")
+    laplace = np.array([row.to_laplace for row in found])
+    bars.note("over Laplace(min), median", f"{np.median(laplace):.3f}, worst {laplace.max():.3f}")
+    by = {(row.city, row.size): row for row in found if row.nats not in OTHERS}
+    for city in dict.fromkeys(row.city for row in found):
+        if any((city, size) not in by for size in SIZES):
+            continue
+        coarse, middle, fine = (by[city, size] for size in SIZES)
+        if "noise" not in city:  # which is another map at every size
+            moved = abs(fine.error - middle.error) / max(abs(middle.error - coarse.error), 1e-9)
+            bars.at_most(f"{city}: change 100 to 200 over 60 to 100", moved, 0.5, "")
+        growth = fine.cpu / coarse.cpu / (SIZES[2] / SIZES[0]) ** 4
+        bars.at_most(f"{city}: CPU from 60 to 200, over cells squared", growth, 1.0, "")
+    return bars.failed
+
+
+def main() -> list[str]:
+    words = sys.argv[1:] if sys.argv[0].endswith("map_suite.py") else []
+    sizes = tuple(int(word) for word in words if word.isdigit()) or SIZES
+    names = tuple(word for word in words if not word.isdigit())
+    print(f"\n== privacy maps, one row for each of the suite at {sizes}")
+    return judge(rows(sizes, names))
+
+
+if __name__ == "__main__":
+    main()
