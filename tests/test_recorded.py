@@ -17,9 +17,22 @@ DRAWS = json.loads(samples.RECORDED.read_text())
 CALLS = json.loads(names.RECORDED.read_text())
 
 
-@pytest.mark.parametrize("name", sorted(DRAWS))
+SOLVED_BETTER = {"eikonal-cells": "map", "eikonal-continuous": "continuous"}
+"""Maps that must be lowered, and were lowered further than they are now.  Their recorded draws are
+of the law in the saved file, and of that one they still are."""
+
+
+@pytest.mark.parametrize("name", sorted(set(DRAWS) - set(SOLVED_BETTER)))
 def test_the_same_seed_draws_what_it_drew(name):
     np.testing.assert_array_equal(samples.drawn(name), DRAWS[name])
+
+
+@pytest.mark.parametrize("name", sorted(SOLVED_BETTER))
+def test_a_map_built_today_has_no_larger_error_than_the_recorded_one(name):
+    then = wh.EikonalMechanism.load(files.FOLDER / f"{SOLVED_BETTER[name]}.npz")
+    now = wh.EikonalMechanism.build(then.map, places=then.places)
+    assert now.factor <= 1
+    assert now.mse() <= then.mse()
 
 
 def test_every_sampler_is_recorded():
@@ -65,7 +78,7 @@ def test_maps_saved_then_load(name):
     mechanism = wh.EikonalMechanism.load(files.FOLDER / f"{name}.npz")
     assert mechanism.recertify() <= 1
     drawn = mechanism.report(samples.in_map(), rng=wh.SeededRandomness(7))
-    recorded = DRAWS[{"map": "eikonal-cells", "continuous": "eikonal-continuous"}[name]]
+    recorded = DRAWS[next(key for key, file in SOLVED_BETTER.items() if file == name)]
     np.testing.assert_array_equal(np.asarray(drawn).round(9), recorded)
 
 

@@ -57,7 +57,7 @@ from whereish.solvers.eikonal.weights import (
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
 
-__all__ = ["Merit", "certify", "lowered_prices"]
+__all__ = ["Merit", "PromisedEdges", "certify", "lowered_prices"]
 
 Merit = Callable[[CertifiedLaw], float]
 """The squared error of a law, or an estimate; only comparisons matter."""
@@ -71,7 +71,7 @@ _HELD = 0.25  # of the reserve, for single precision, before sums are taken in i
 
 
 @dataclass(frozen=True, eq=False)
-class _Edges:
+class PromisedEdges:
     """What is promised, to whom, and what the solver knows about the map."""
 
     promised: FloatArray
@@ -133,7 +133,7 @@ def certify(
     merit : what the laws of the rounds are compared by.
     progress : called with each round and its factor; that of the first may be above 1.
     """
-    edges = _Edges(promised, secrets, approximate_inverse_factor(eps, cell))
+    edges = PromisedEdges(promised, secrets, approximate_inverse_factor(eps, cell))
     metric = metric_in_use(promised)
     tolerance = residual_allowed(promised)
 
@@ -160,7 +160,7 @@ def certify(
 
 
 def _alternated(
-    edges: _Edges,
+    edges: PromisedEdges,
     first: CertifiedLaw,
     weights: FloatArray,
     tolerance: float,
@@ -196,7 +196,7 @@ def _alternated(
 
 
 def lowered_prices(
-    edges: _Edges, weights: FloatArray, prices: FloatArray, number: int, products: int
+    edges: PromisedEdges, weights: FloatArray, prices: FloatArray, number: int, products: int
 ) -> CertifiedLaw:
     """The law of the `weights` with `prices` lowered until it certifies.
 
@@ -218,7 +218,7 @@ def lowered_prices(
 
 
 def _integer_law(
-    edges: _Edges,
+    edges: PromisedEdges,
     metric: GraphMetric,
     weights: FloatArray,
     largest_sum: float,

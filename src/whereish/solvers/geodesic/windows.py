@@ -56,7 +56,7 @@ def _row(
         return False
     base, count = (i + BORDER) * (cols + 2 * BORDER) + BORDER, len(offsets)
     back, on = edges[0], edges[1]
-    low, high = cols, -1
+    low, high = new[i, 0], new[i, 1]
     first, last = max(first - BORDER, 0), min(last + BORDER, cols - 1)
     if down:
         j = first
@@ -113,11 +113,11 @@ def near_distances(
         D[padded_cell(cell, cols), lane] = first
         i, j = cell // cols, cell % cols
         reach[i, 0], reach[i, 1] = min(reach[i, 0], j), max(reach[i, 1], j)
-    old, new = reach.copy(), np.empty_like(reach)
+    old, new = np.empty_like(reach), reach.copy()  # the first sweep finds its sources new
+    old[:, 0], old[:, 1] = cols, -1
     taken = 0
     while True:
         changed = False
-        new[:, 0], new[:, 1] = cols, -1
         if taken % 2 == 0:
             for i in range(rows):
                 changed |= _row(D, edges, offsets, cols, old, new, i, max(i - BORDER, 0), True)
@@ -128,9 +128,8 @@ def near_distances(
         taken += 1
         for i in range(rows):
             reach[i, 0], reach[i, 1] = min(reach[i, 0], new[i, 0]), max(reach[i, 1], new[i, 1])
-        if taken == 1:  # sources are new to the first sweep upwards, too
-            for i in range(rows):
-                new[i, 0], new[i, 1] = reach[i, 0], reach[i, 1]
-        elif not changed:
+        # The first sweep alone proves nothing: edges up the rows are not looked at yet.
+        if taken > 1 and not changed:
             return taken
         old, new = new, old
+        new[:, 0], new[:, 1] = cols, -1

@@ -1,0 +1,57 @@
+"""Sweeps that leave out what has not changed find the same distances, in as many sweeps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from whereish.privacy.maps.stencil import edge_integrals
+from whereish.solvers.geodesic.graph_metric import GraphMetric
+from whereish.solvers.geodesic.lanes import LANES, LIMIT
+from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
+from whereish.solvers.geodesic.windows import near_distances
+
+
+def rough_metric(seed: int, neighbours: int) -> GraphMetric:
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(1, 40, 2))
+    spread, level = rng.choice([0.2, 1.0, 2.0]), rng.choice([0.05, 0.3, 2.0])
+    eps = level * np.exp(spread * rng.normal(size=shape))
+    return GraphMetric.from_prices(edge_integrals(eps, (1.0, 1.3), neighbours=neighbours))
+
+
+@pytest.mark.parametrize("neighbours", [8, 16, 32])
+@pytest.mark.parametrize("seed", range(6))
+def test_near_distances_are_those_of_full_sweeps(seed, neighbours):
+    metric = rough_metric(seed, neighbours)
+    rows, cols = metric.shape
+    full = np.empty(((rows + 2 * BORDER) * metric.pitch, LANES), np.uint16)
+    near, reach = full.copy(), np.empty((rows, 2), np.int64)
+    for start in range(0, metric.cells, LANES):
+        sources = np.full(LANES, -1)
+        batch = metric.padded(metric.order[start : start + LANES])
+        sources[: len(batch)] = batch
+        sweeps = batch_distances(full, metric.edges, metric.offsets, rows, cols, sources, 0)
+        taken = near_distances(
+            near, metric.edges, metric.offsets, rows, cols, metric.order, start, 0, reach
+        )
+        np.testing.assert_array_equal(near, full)
+        assert taken == sweeps
+        inner = full.reshape(-1, metric.pitch, LANES)[BORDER:-BORDER, BORDER:-BORDER]
+        i, j = np.nonzero(inner.min(axis=2) < LIMIT)
+        assert (reach[i, 0] <= j).all()
+        assert (j <= reach[i, 1]).all()
+
+
+@pytest.mark.parametrize("horizon", [3.0, 10.0, math.inf])
+def test_a_nearer_horizon_leaves_out_what_is_beyond(horizon):
+    metric = rough_metric(7, 16)
+    values = np.random.default_rng(1).random(metric.cells)
+    far = metric.distances(np.arange(metric.cells)) * metric.quantum
+    kept = np.where(far < min(horizon, metric.quantum * LIMIT) - 1e-3, np.exp(-far), 0.0)
+    found = metric.product(values, horizon=horizon)
+    np.testing.assert_allclose(found, kept @ values, rtol=3e-6, atol=2 * math.exp(-horizon))
+    if horizon == 3.0:
+        assert np.abs(found / metric.product(values) - 1).max() > 1e-3
