@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -35,7 +33,7 @@ def test_near_distances_are_those_of_full_sweeps(seed, neighbours):
         sources[: len(batch)] = batch
         sweeps = batch_distances(full, metric.edges, metric.offsets, rows, cols, sources, 0)
         taken = near_distances(
-            near, metric.edges, metric.offsets, rows, cols, metric.order, start, 0, reach
+            near, metric.edges, metric.offsets, rows, cols, metric.order, start, reach
         )
         np.testing.assert_array_equal(near, full)
         assert taken == sweeps
@@ -43,15 +41,3 @@ def test_near_distances_are_those_of_full_sweeps(seed, neighbours):
         i, j = np.nonzero(inner.min(axis=2) < LIMIT)
         assert (reach[i, 0] <= j).all()
         assert (j <= reach[i, 1]).all()
-
-
-@pytest.mark.parametrize("horizon", [3.0, 10.0, math.inf])
-def test_a_nearer_horizon_leaves_out_what_is_beyond(horizon):
-    metric = rough_metric(7, 16)
-    values = np.random.default_rng(1).random(metric.cells)
-    far = metric.distances(np.arange(metric.cells)) * metric.quantum
-    kept = np.where(far < min(horizon, metric.quantum * LIMIT) - 1e-3, np.exp(-far), 0.0)
-    found = metric.product(values, horizon=horizon)
-    np.testing.assert_allclose(found, kept @ values, rtol=3e-6, atol=2 * math.exp(-horizon))
-    if horizon == 3.0:
-        assert np.abs(found / metric.product(values) - 1).max() > 1e-3

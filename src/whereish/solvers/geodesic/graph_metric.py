@@ -150,17 +150,11 @@ class GraphMetric:
             out[start : start + LANES] = D[cells].T[: count - start]
         return out
 
-    def product(self, values: FloatArray, core: int = 0, horizon: float = math.inf) -> FloatArray:
-        """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides).
-
-        Pairs farther than `horizon` (in nats; at most the metric's own) are left out.
-        """
+    def product(self, values: FloatArray, core: int = 0) -> FloatArray:
+        """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides)."""
         sides = np.ascontiguousarray(values.reshape(self.cells, -1), np.float32)
         rate = np.float32(self.quantum / math.log(2.0))
-        first = LIMIT - int(min(horizon / self.quantum, LIMIT))
-        out, _ = products(
-            self.edges, self.offsets, *self.shape, self.order, sides, rate, core, first
-        )
+        out, _ = products(self.edges, self.offsets, *self.shape, self.order, sides, rate, core)
         return out.reshape(values.shape)
 
     def exact_sums(

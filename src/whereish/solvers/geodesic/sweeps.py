@@ -107,16 +107,14 @@ def products(
     values: NDArray[np.float32],
     rate: np.float32,
     core: int,
-    first: int,
 ) -> tuple[FloatArray, int]:
-    """E·V for E = 2^(-rate·max(D, core)), 0 beyond the horizon, without ever storing D.
+    """E·V for E = 2^(-rate·max(D, core)), without ever storing D.
 
     `values` is (cells, sides) over the unpadded grid, `order` the unpadded sources in the
-    order in which they share batches; the horizon is LIMIT - `first` quanta.  Returns (cells,
-    sides) and the most sweeps taken.
+    order in which they share batches.  Cells that no source of a batch reaches are left out.
+    Returns (cells, sides) and the most sweeps taken.
     """
     pitch, sides = cols + 2 * BORDER, values.shape[1]
-    scale = 2.0 ** (np.float64(rate) * first)
     D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
     part = np.zeros((sides, LANES), np.float32)
     total = np.zeros((sides, LANES))
@@ -124,10 +122,10 @@ def products(
     reach = np.empty((rows, 2), np.int64)
     most = 0
     for start in range(0, len(order), LANES):
-        sweeps = near_distances(D, edges, offsets, rows, cols, order, start, first, reach)
+        sweeps = near_distances(D, edges, offsets, rows, cols, order, start, reach)
         most = max(most, sweeps)
         if core > 0:
-            np.maximum(D, np.uint16(core + first), D)
+            np.maximum(D, np.uint16(core), D)
         total[:] = 0.0
         waiting = 0
         for i in range(rows):
@@ -143,7 +141,7 @@ def products(
         part[:] = 0.0
         for lane in range(min(LANES, len(order) - start)):
             for r in range(sides):
-                out[order[start + lane], r] = total[r, lane] * scale
+                out[order[start + lane], r] = total[r, lane]
     return out, most
 
 
@@ -169,7 +167,7 @@ def exact_sums(
     everywhere, farthest = weights.sum(), decay[LIMIT]
     most = 0
     for start in range(0, len(order), LANES):
-        most = max(most, near_distances(D, edges, offsets, rows, cols, order, start, 0, reach))
+        most = max(most, near_distances(D, edges, offsets, rows, cols, order, start, reach))
         total[:] = 0
         near = np.uint64(0)
         for i in range(rows):

@@ -9,9 +9,6 @@ its distance from its neighbour gives that neighbour none.)  Every relaxation th
 change something is done, in the order of :mod:`~whereish.solvers.geodesic.sweeps`, so
 distances and the number of sweeps are the same.
 
-The horizon may be nearer than LIMIT quanta: sources start at `first` = LIMIT - horizon
-instead of 0, and saturating addition does the rest.
-
 How long this takes depends on the sources, so it is for building, never for sampling.
 """
 
@@ -95,14 +92,12 @@ def near_distances(
     cols: int,
     order: IntArray,
     start: int,
-    first: int,
     reach: IntArray,
 ) -> int:
     """Fill D from the next sources in `order`, one for each lane; the sweeps that it took.
 
     Parameters
     ----------
-    first : where distances start, in quanta; all are saturated LIMIT - first farther on.
     reach : (rows, 2) filled with the first and last column that any lane has reached, or
         (cols, -1); elsewhere D is LIMIT.
     """
@@ -110,7 +105,7 @@ def near_distances(
     reach[:, 0], reach[:, 1] = cols, -1
     for lane in range(min(LANES, len(order) - start)):
         cell = order[start + lane]
-        D[padded_cell(cell, cols), lane] = first
+        D[padded_cell(cell, cols), lane] = 0
         i, j = cell // cols, cell % cols
         reach[i, 0], reach[i, 1] = min(reach[i, 0], j), max(reach[i, 1], j)
     old, new = np.empty_like(reach), reach.copy()  # the first sweep finds its sources new
