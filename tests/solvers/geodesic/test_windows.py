@@ -14,7 +14,8 @@ from whereish.solvers.geodesic.windows import near_distances
 
 def rough_metric(seed: int, neighbours: int) -> GraphMetric:
     rng = np.random.default_rng(seed)
-    shape = tuple(rng.integers(1, 40, 2))
+    # Few sources in the last batch, then any shape.
+    shape = (8, 9) if seed == 0 else tuple(rng.integers(1, 40, 2))
     spread, level = rng.choice([0.2, 1.0, 2.0]), rng.choice([0.05, 0.3, 2.0])
     eps = level * np.exp(spread * rng.normal(size=shape))
     return GraphMetric.from_prices(edge_integrals(eps, (1.0, 1.3), neighbours=neighbours))

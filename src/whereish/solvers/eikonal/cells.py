@@ -190,7 +190,7 @@ def _errors(
     level = framed(np.full_like(eps, eps.min()), cell, own.frame)
     lowest = GraphMetric.from_prices(prices_on_cells(level, cell, neighbours))
     flat = np.maximum(closed_form_weights(level, cell), 0.0)
-    half = GraphMetric.from_prices(prices_on_cells(eps, cell, neighbours), keep=0.5)
+    half = GraphMetric.from_prices(0.5 * prices_on_cells(eps, cell, neighbours))
     solved, places = own.law.weights.astype(np.float64), _centres(level.shape, cell)
     return {
         "eikonal": sampled_error(own.law.metric, solved, own.secrets, places, prior),

@@ -89,10 +89,11 @@ class PromisedEdges:
 
     def slopes(self, sums: FloatArray, steps: tuple[tuple[int, int], ...]) -> FloatArray:
         """|ln Z(u) - ln Z(u')| of every edge that promises something, 0 elsewhere."""
-        logs = np.log(sums).reshape(self.secrets.shape)
+        rows, cols = self.secrets.shape
+        logs = np.log(sums).reshape(rows, cols)
         out = np.zeros(self.promised.shape)
         for k, step in enumerate(steps):
-            tail, head = edge_slices(logs.shape, step)
+            tail, head = edge_slices((rows, cols), step)
             out[*tail, k] = np.abs(logs[tail] - logs[head])
         return np.where(self.between, out, 0.0)
 

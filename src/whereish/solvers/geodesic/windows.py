@@ -80,7 +80,7 @@ def _row(
                 high = max(high, j)
             j += 1
     new[i, 0], new[i, 1] = low, high
-    return high >= 0
+    return bool(high >= 0)
 
 
 @kernel
