@@ -30,10 +30,10 @@ def test_the_recommended_law_is_remapped_and_keeps_the_guarantee(built):
     plain = built.mse(density)
     moved = built.mse(density, remap=built.posterior_mean(density))
     assert moved < 0.95 * plain
-    # An estimate from reports, of one draw for each of 4000 secrets.
+    # An estimate from reports, of one draw for each of 40_000 secrets.
     rng = np.random.default_rng(3)
     raster = built.map.raster
-    cells = rng.choice(density.size, 4000, p=density.ravel() / density.sum())
+    cells = rng.choice(density.size, 40_000, p=density.ravel() / density.sum())
     places = raster.centres()[cells]
     reports = built.recommended.report(places, rng=wh.SeededRandomness(4)).coordinates
     drawn = ((reports - places) ** 2).sum(axis=1)
