@@ -11,7 +11,10 @@ has() {
     postgresql)
       command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
       ;;
-    postgis) ls /usr/share/postgresql/*/extension/postgis.control >/dev/null 2>&1 ;;
+    postgis)
+      command -v postgis >/dev/null 2>&1 ||
+        ls /usr/share/postgresql/*/extension/postgis.control >/dev/null 2>&1
+      ;;
   esac
 }
 

@@ -28,6 +28,8 @@ COMMANDS = {
     "compare": "whereish.interfaces.cli.compare",
     "export": "whereish.interfaces.cli.export",
     "ledger": "whereish.interfaces.cli.ledger",
+    "nearby": "whereish.interfaces.cli.lbs.nearby",
+    "places": "whereish.interfaces.cli.lbs.places",
     "plot": "whereish.interfaces.cli.plot",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",

@@ -24,8 +24,10 @@ else:
 
 __all__ = [
     "BBOX",
+    "CONFIDENCE",
     "DECIMALS",
     "EPSILON",
+    "LENGTH",
     "NUMBER",
     "PLACES",
     "POSITIVE",
@@ -55,6 +57,35 @@ class EpsilonType(SafeParamType):
                 "must be a level per length, such as 'ln(4)/200 m'" if "," in str(value) else error
             )
             self.fail(str(said), param, ctx)
+
+
+class LengthType(SafeParamType):
+    """A length with its unit."""
+
+    name = "length"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> Length:
+        """Read "300 m"."""
+        try:
+            return Length.positive(value, name="a length")
+        except WhereishError:
+            self.fail("must be a length > 0 with its unit, such as '300 m'", param, ctx)
+
+
+class ConfidenceType(SafeParamType):
+    """A probability below 1."""
+
+    name = "probability"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> float:
+        """Read "0.95"."""
+        try:
+            found = number(value) if isinstance(value, str) else float(value)
+        except ValueError:
+            found = -1.0
+        if not 0 < found < 1:
+            self.fail("must be a number between 0 and 1", param, ctx)
+        return found
 
 
 class NumberType(SafeParamType):
@@ -145,6 +176,7 @@ class BoxType(SafeParamType):
 
 
 EPSILON, PLACES, BBOX = EpsilonType(), PlacesType(), BoxType()
+LENGTH, CONFIDENCE = LengthType(), ConfidenceType()
 NUMBER, POSITIVE = NumberType(), NumberType(0.0)
 
 DECIMALS = click.option(
