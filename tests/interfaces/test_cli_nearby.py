@@ -11,14 +11,15 @@ from click.testing import CliRunner
 
 import whereish as wh
 from whereish.errors import InvalidInput
-from whereish.interfaces.cli import cli
+from whereish.interfaces.cli.lbs import nearby, places
 
 AT = "48.85412,2.33316"
 HOME = (2.33316, 48.85412)
 
 
-def run(*arguments, stdin=None):
-    done = CliRunner().invoke(cli, list(arguments), input=stdin, standalone_mode=False)
+def run(name, *arguments, stdin=None):
+    command = {"nearby": nearby.command, "places": places.command}[name]
+    done = CliRunner().invoke(command, list(arguments), input=stdin, standalone_mode=False)
     if done.exception is not None:
         raise done.exception
     return done
