@@ -18,9 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import whereish as wh
-from whereish.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from whereish.errors import BudgetExceeded, LedgerUnavailable
 from whereish.publish.ledger import open_ledger
-from whereish.publish.ledger.group import ChargeQueue, Order, ReleaseReused, immediate, settle
+from whereish.publish.ledger.group import (
+    ChargeQueue,
+    Order,
+    ReleaseReused,
+    immediate,
+    kept_answers,
+    settle,
+)
 from whereish.publish.ledger.ledger import Charge, Ledger
 
 import postgres
@@ -104,8 +111,14 @@ def test_all_or_nothing_over_several_subjects(address):
     assert isinstance(outcome, BudgetExceeded)
     assert "1 of 2 subjects" in str(outcome)
     assert ledger.statement("ann").entries == ()
-    with pytest.raises(InvalidInput, match="at least one subject"):
-        Order((), "r")
+
+
+def test_an_order_that_was_paid_before_claims_its_name_only(address):
+    ledger = open_ledger(address, cap=EPS * 3)
+    paid = [Order((), "step 0", "ask", "one"), Order((), "step 0", "ask", "two")]
+    assert [outcome.answer for outcome in together(ledger, paid)] == ["one", "one"]
+    assert kept_answers(ledger, ["step 0", "step 1"]) == {"step 0": "one"}
+    assert ledger.state("step 0") == "pending"
 
 
 def test_a_repetition_gets_the_first_answer_and_is_not_charged(address):

@@ -34,7 +34,15 @@ from whereish.publish.ledger.ledger import (
     gathered,
 )
 
-__all__ = ["ChargeQueue", "Order", "ReleaseReused", "Settled"]
+__all__ = [
+    "ChargeQueue",
+    "Order",
+    "ReleaseReused",
+    "Settled",
+    "immediate",
+    "kept_answers",
+    "settle",
+]
 
 _MOST: Final = 1000  # orders in one transaction: no request waits for more than these
 _IDLE_S: Final = 0.25  # how long answers that were handed over stay pending in a quiet ledger
@@ -53,7 +61,7 @@ class Order:
     Parameters
     ----------
     charges
-        Who pays for what; all or nothing.
+        Who pays for what, all or nothing; none where an earlier order has paid.
     release
         The order's name: a second one of the same name is the same order again.
     fingerprint
@@ -69,7 +77,8 @@ class Order:
     answer: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "charges", tuple(gathered(self.charges)))
+        if self.charges:
+            object.__setattr__(self, "charges", tuple(gathered(self.charges)))
 
 
 @dataclass(frozen=True)
@@ -176,6 +185,12 @@ class ChargeQueue(Generic[Waiter]):
         if self._keep_s is not None and now >= self._purge_at:
             run.rows("DELETE FROM whereish_answers WHERE at < ?", [now - self._keep_s])
             self._purge_at = now + self._keep_s / 24
+
+
+def kept_answers(ledger: Ledger, releases: Sequence[str]) -> dict[str, str]:
+    """The answers that are kept of these releases."""
+    with ledger._database.transaction(writing=False) as run:
+        return {name: answer for name, (_, answer) in _kept(run, releases).items()}
 
 
 def immediate(

@@ -1,0 +1,78 @@
+"""``whereish serve``: the HTTP service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from whereish.errors import InvalidInput, MissingExtra
+from whereish.interfaces.cli.parameters import EPSILON, WholeType
+from whereish.units import Epsilon
+
+__all__ = ["command"]
+
+
+@click.command("serve")
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    help="TOML file; WHEREISH_SERVE_... environment variables override it.",
+)
+@click.option("--epsilon", type=EPSILON, help="Offer Laplace noise at this level, without a file.")
+@click.option("--cap", type=EPSILON, help="With --epsilon: the budget of each subject.")
+@click.option("--host", help="Address to listen on; 127.0.0.1 unless configured.")
+@click.option("--port", type=WholeType(0, 65_535), help="Port; 8790 unless configured.")
+@click.option("--workers", type=WholeType(1, 64), help="Processes.")
+@click.option("--no-auth", is_flag=True, help="Ask for no token; on loopback only.")
+def command(
+    path: Path | None,
+    epsilon: Epsilon | None,
+    cap: Epsilon | None,
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    no_auth: bool,
+) -> None:
+    """Serve reports, traces and budgets over HTTP.
+
+    Mechanisms are loaded and verified before the first answer.  At the first start a token is
+    made and printed, once.  Places come in bodies of POST requests only, and are never logged.
+    """
+    try:
+        import msgspec
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingExtra("msgspec, starlette and uvicorn", "serve") from None
+    from whereish.interfaces.service.config import (
+        LedgerConfig,
+        MechanismConfig,
+        checked,
+        load_config,
+        read_config,
+    )
+    from whereish.interfaces.service.server import first_token, serve
+
+    if path is not None and (epsilon is not None or cap is not None):
+        raise InvalidInput("give either --config, or --epsilon and --cap")
+    if path is None and (epsilon is None or cap is None):
+        raise InvalidInput("give --config FILE, or --epsilon and --cap for Laplace noise")
+    if path is not None:
+        config = load_config(path)
+    else:
+        assert epsilon is not None
+        assert cap is not None
+        config = msgspec.structs.replace(
+            read_config(None),
+            mechanism=(MechanismConfig("laplace", f"{epsilon.per_m!r}/m"),),
+            ledger=LedgerConfig(cap=f"{cap.per_m!r}/m"),
+        )
+    given = {"host": host, "port": port, "workers": workers, "auth": False if no_auth else None}
+    config = checked(
+        msgspec.structs.replace(config, **{k: v for k, v in given.items() if v is not None})
+    )
+    token = first_token(config)
+    if token is not None:
+        click.echo(f"first token, shown this once: {token}", err=True)
+    serve(config, Path.cwd() if path is None else path.resolve().parent)

@@ -1,0 +1,119 @@
+"""The application of one worker, from its configuration."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Scope
+
+from whereish.interfaces.service.config import Config
+from whereish.interfaces.service.layers import Guard
+from whereish.interfaces.service.metrics import Metrics
+from whereish.interfaces.service.offered import offer, offer_trace
+from whereish.interfaces.service.openapi import document, page
+from whereish.interfaces.service.problems import Problem, problem
+from whereish.interfaces.service.routes import Service, routes
+from whereish.interfaces.service.sessions import Sessions
+from whereish.interfaces.service.till import Names, Till
+from whereish.interfaces.service.tokens import TokenFile, secret_key
+from whereish.publish.ledger import open_ledger
+
+__all__ = ["CONFIG", "TOKENS", "build", "worker"]
+
+CONFIG: Final = "WHEREISH_SERVICE_CONFIG"
+"""Where a worker finds the configuration that the command line has read and checked."""
+TOKENS: Final = "tokens.json"
+
+
+def build(config: Config, beside: Path) -> ASGIApp:
+    """Load and verify all mechanisms, then answer; `beside` is where files are looked for."""
+    offered = [offer(said, beside) for said in config.mechanism]
+    traces = [offer_trace(said) for said in config.trace]
+    ledger = None
+    if config.ledger is not None:
+        config.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ledger = open_ledger(
+            config.ledger_address, cap=config.ledger.cap, window_s=config.ledger.window_s
+        )
+    said = document()
+    service = Service(
+        config,
+        {one.id: one for one in offered},
+        {one.id: one for one in traces},
+        Names(secret_key(config.folder)),
+        Metrics(),
+        document=msgspec.json.encode(said),
+        page=page(said),
+    )
+    for one in offered:  # compiled kernels are loaded before the first request
+        with contextlib.suppress(Problem):
+            one.report([(0.0, 0.0)])
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        if ledger is not None:
+            keep_s = 3600 * config.limits.idempotency_hours
+            service.till = Till(ledger, keep_s=keep_s)
+            service.sessions = Sessions(service.till, service.names, service.traces)
+        try:
+            yield
+        finally:
+            if service.till is not None:
+                await service.till.close()
+
+    table = routes(service)
+    app = Starlette(
+        routes=table,
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _routing, Problem: _refused},
+    )
+    app.router.redirect_slashes = False
+    known = {route.endpoint: route.path for route in table}
+
+    def route(scope: Scope) -> str:
+        endpoint = scope.get("endpoint")
+        return known.get(endpoint, "(none)") if endpoint is not None else "(none)"
+
+    tokens = TokenFile(config.folder / TOKENS) if config.auth else None
+    return Guard(app, route, tokens, config.limits, service.metrics)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return problem(error)
+
+
+async def _routing(request: Request, error: Exception) -> Response:
+    """No such path, or not this method: in our own words."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        return problem(Problem("method-not-allowed"), allow=(error.headers or {}).get("Allow"))
+    return problem(Problem("not-found" if error.status_code == 404 else "bad-request"))
+
+
+def worker() -> ASGIApp:
+    """The application in a process that uvicorn has started."""
+    said = msgspec.json.decode(os.environ[CONFIG].encode(), type=dict[str, str])
+    config = msgspec.json.decode(said["config"], type=Config)
+    set_up_log(config.log_level)
+    return build(config, Path(said["beside"]))
+
+
+def set_up_log(level: str) -> None:
+    """The access log and errors on standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+    root = logging.getLogger("whereish")
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False

@@ -1,0 +1,172 @@
+"""What every request passes, as plain ASGI: the log, tokens, limits, and a fence for errors.
+
+The log has method, route, status and time, and nothing else at any level: the route is the
+pattern that matched, never the path that was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from whereish.interfaces.service.config import Limits, is_loopback
+from whereish.interfaces.service.limits import Rates
+from whereish.interfaces.service.metrics import Metrics
+from whereish.interfaces.service.problems import Problem, problem
+from whereish.interfaces.service.tokens import EVERYBODY, Token, TokenFile
+
+__all__ = ["TOKEN", "Guard", "read_body"]
+
+TOKEN: Final = "whereish.token"
+OPEN: Final = "/healthz"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+access = logging.getLogger("whereish.access")
+errors = logging.getLogger("whereish.service")
+
+
+@dataclass
+class Guard:
+    """The outermost layer: whoever is let in has a token and is within the limits.
+
+    `tokens` is None for a service without tokens, which answers to names of this machine only:
+    no web page that a browser here shows can ask it in its own name.
+    """
+
+    app: ASGIApp
+    routes: Callable[[Scope], str]
+    tokens: TokenFile | None
+    limits: Limits
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
+        self._rates = Rates(self.limits.rate_per_s, self.limits.burst)
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, whatever happens."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+        begun = False
+
+        async def noting(message: Message) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+            await send(message)
+
+        self._under_way += 1
+        self.metrics.in_flight.inc()
+        try:
+            await self._admit(scope)
+            await self.app(scope, receive, noting)
+        except Problem as refused:
+            if not begun:
+                await problem(refused)(scope, receive, noting)
+        except Exception as error:
+            # Its words may quote a place: only its type is told, and only to the log.
+            errors.error("%s in %s", type(error).__name__, self.routes(scope))
+            if not begun:
+                await problem(Problem("internal"))(scope, receive, noting)
+        finally:
+            self._under_way -= 1
+            self.metrics.in_flight.dec()
+            spent, route = time.perf_counter() - started, self.routes(scope)
+            method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+            self.metrics.observe(method, route, status, spent)
+            if access.isEnabledFor(logging.INFO):
+                access.info("%s %s %d %.1fms", method, route, status, 1e3 * spent)
+
+    async def _admit(self, scope: Scope) -> None:
+        if scope["path"] == OPEN:
+            scope[TOKEN] = None
+            return
+        token = self._identify(scope)
+        scope[TOKEN] = token
+        if self._under_way > self.limits.concurrency:
+            raise Problem("too-many-requests", "too many are under way", retry_after_s=1)
+        self._rates.take(token.id)
+        if scope["query_string"]:
+            raise Problem("bad-request", "routes take no query: places belong in the body")
+
+    def _identify(self, scope: Scope) -> Token:
+        if self.tokens is None:
+            hosts = [value for name, value in scope["headers"] if name == b"host"]
+            if len(hosts) != 1 or not is_loopback(_host(hosts[0])):
+                raise Problem("wrong-host")
+            return EVERYBODY
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(given) != 1 or given[0][:7].lower() != b"bearer ":
+            raise Problem("unauthorized")
+        token = self.tokens.find(given[0][7:].strip())
+        if token is None:
+            raise Problem("unauthorized")
+        return token
+
+
+def _host(header: bytes) -> str:
+    text = header.decode("latin-1")
+    if text.startswith("["):
+        return text[: text.find("]") + 1]
+    return text.partition(":")[0]
+
+
+async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
+    """The whole body, if it is JSON by its own words, not too large and not too slow."""
+    kind = b""
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            kind = value
+        elif name == b"content-length" and (
+            not value.isdigit() or len(value) > 15 or int(value) > limits.body_bytes
+        ):
+            raise Problem("too-large", f"at most {limits.body_bytes} bytes")
+    if kind.partition(b";")[0].strip().lower() != b"application/json":
+        raise Problem("media-type")
+    try:
+        async with asyncio.timeout(limits.body_timeout_s):
+            return await _gather(receive, limits.body_bytes)
+    except TimeoutError:
+        raise Problem("timeout") from None
+
+
+async def _gather(receive: Receive, most: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Problem("bad-request", "the request ended early")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > most:
+            raise Problem("too-large", f"at most {most} bytes")
+        if not message.get("more_body", False):
+            return part if not parts else b"".join([*parts, part])
+        parts.append(part)
+
+
+class Handed(Response):
+    """A response that calls back when it was handed to the connection."""
+
+    def __init__(self, content: bytes, after: Callable[[], None] | None, status: int = 200) -> None:
+        super().__init__(content, status, {"cache-control": "no-store"}, "application/json")
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send, then call back."""
+        await super().__call__(scope, receive, send)
+        if self._after is not None:
+            self._after()
+
+
+Endpoint = Callable[[Any], Awaitable[Response]]

@@ -1,0 +1,112 @@
+"""``whereish serve``: uvicorn with one or several workers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from whereish.interfaces.service.app import CONFIG, TOKENS
+from whereish.interfaces.service.config import Config
+from whereish.interfaces.service.tokens import SCOPES, TokenFile, secret_key
+
+__all__ = ["BoundedHead", "first_token", "serve"]
+
+_HEAD_BYTES: Final = 32_768
+_HEAD_S: Final = 15.0
+_FINISH_S: Final = 30
+
+
+class BoundedHead(HttpToolsProtocol):
+    """A connection whose request line and headers may be neither long nor slow.
+
+    uvicorn bounds neither with httptools; before the headers are complete nobody has shown a
+    token, so nobody may fill the memory.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def _await_head(self) -> None:
+        self._head: int | None = 0
+        self._late = self.loop.call_later(_HEAD_S, self._too_slow)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._head is not None and not self.transport.is_closing():
+            self._head += len(data)
+            if self._head > _HEAD_BYTES:
+                self.send_400_response("Request head too large.")
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        self._late.cancel()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._head = 0
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._late.cancel()
+        super().connection_lost(exc)
+
+    def _too_slow(self) -> None:
+        if self._head is not None and not self.transport.is_closing():
+            self.transport.close()
+
+
+def first_token(config: Config) -> str | None:
+    """A token for everything, where a service has none yet."""
+    tokens = TokenFile(config.folder / TOKENS)
+    return tokens.add("first", SCOPES) if config.auth and not tokens.all() else None
+
+
+def serve(config: Config, beside: Path) -> None:
+    """Run until a signal ends it; what was charged is answered first."""
+    secret_key(config.folder)
+    said = {"config": msgspec.json.encode(config).decode(), "beside": str(beside)}
+    os.environ[CONFIG] = msgspec.json.encode(said).decode()
+    with tempfile.TemporaryDirectory(prefix="whereish-metrics-") as counters:
+        if config.workers > 1:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = counters
+        options: dict[str, Any] = {
+            "factory": True,
+            "host": config.host,
+            "port": config.port,
+            "workers": config.workers,
+            "http": BoundedHead,
+            "ws": "none",
+            "access_log": False,
+            "server_header": False,
+            "date_header": True,
+            "proxy_headers": False,
+            "log_level": config.log_level,
+            "timeout_graceful_shutdown": _FINISH_S,
+            "ssl_certfile": config.tls_certificate,
+            "ssl_keyfile": config.tls_key,
+            "backlog": 2048,
+        }
+        uvicorn.run("whereish.interfaces.service.app:worker", **options)
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port that nobody listens on at the moment."""
+    with socket.socket() as listener:
+        listener.bind((host, 0))
+        return int(listener.getsockname()[1])
+
+
+def told(text: str) -> None:
+    """A line for the person who started the service."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
