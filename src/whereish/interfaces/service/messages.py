@@ -161,7 +161,6 @@ class Certificate(_Strict, frozen=True):
 class BudgetAnswer(_Strict, frozen=True):
     """What is spent and left for one subject, per metre."""
 
-    subject: str
     cap_per_m: float
     spent_per_m: float
     left_per_m: float

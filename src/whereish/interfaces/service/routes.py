@@ -176,7 +176,7 @@ class Service:
         cap = found.budget
         return _json(
             messages.BudgetAnswer(
-                subject, cap.cap.per_m, found.spent_per_m, found.left_per_m, cap.window_s
+                cap.cap.per_m, found.spent_per_m, found.left_per_m, cap.window_s
             )
         )
 

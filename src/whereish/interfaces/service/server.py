@@ -32,32 +32,37 @@ class BoundedHead(HttpToolsProtocol):
     token, so nobody may fill the memory.
     """
 
+    _head: int | None = 0
+    _late: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_head()
-
-    def _await_head(self) -> None:
-        self._head: int | None = 0
         self._late = self.loop.call_later(_HEAD_S, self._too_slow)
 
     def data_received(self, data: bytes) -> None:
+        if self._head == 0 and self._late is None:
+            self._late = self.loop.call_later(_HEAD_S, self._too_slow)
+        unfinished, self._head = self._head, None if self._head is None else self._head + len(data)
         super().data_received(data)
-        if self._head is not None and not self.transport.is_closing():
-            self._head += len(data)
-            if self._head > _HEAD_BYTES:
-                self.send_400_response("Request head too large.")
+        if unfinished is not None and self._head is not None and self._head > _HEAD_BYTES:
+            self.send_400_response("Request head too large.")
 
     def on_headers_complete(self) -> None:
         self._head = None
-        self._late.cancel()
+        self._on_time()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._head = 0
 
+    def _on_time(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._late.cancel()
+        self._on_time()
         super().connection_lost(exc)
 
     def _too_slow(self) -> None:
