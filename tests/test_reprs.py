@@ -101,11 +101,13 @@ def pinned():
 
 
 CASES = {
+    "AsyncClient": lambda: wh.AsyncClient("http://127.0.0.1:1", token="secret"),
     "Basis": lambda: wh.Basis.THEOREM,
     "BayesianRemap": lambda: wh.BayesianRemap(RNG.random(MANY).tolist(), matrix(), SITES),
     "Box": lambda: wh.Box(0.1, 0.2, 1 / 3, 2 / 3),
     "Channel": channel,
     "CircularNoise": lambda: wh.CircularNoise((np.arange(MANY), np.linspace(9, 1, MANY))),
+    "Client": lambda: wh.Client("http://127.0.0.1:1", token="secret"),
     "CubeGeometric": lambda: wh.CubeGeometric(wh.Records(wh.Values(1, 10), 2), 0.5),
     "Distinguishability": lambda: HUGE,
     "DistanceLevel": lambda: HUGE.metric,

@@ -20,6 +20,7 @@ Records        Values Records answer queries TruncatedGeometric
 Traces         PredictiveMechanism FixedUtility FixedRate SpentBudget
 Profiles       PriLocation NaiveProfiles Profiles PlaceLevel Visits
                user_priors synthetic_commuters
+Service        Client AsyncClient
 Audit          audit adversary_error quality_loss privacy_measures
 What is kept   Guarantee Basis Mechanism Metric Euclidean Manhattan Chebyshev
                GreatCircle Geodesic Finite TupleSum TupleMax
@@ -40,12 +41,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AsyncClient": "interfaces.client",
     "Basis": "privacy",
     "BayesianRemap": "mechanisms.channels.remap",
     "Box": "space",
     "Channel": "mechanisms.channels.channel",
     "Chebyshev": "privacy",
     "CircularNoise": "mechanisms.noise.circular",
+    "Client": "interfaces.client",
     "CubeGeometric": "mechanisms.records.cube_geometric",
     "Distinguishability": "privacy.distinguishability",
     "EikonalMechanism": "mechanisms.maps.eikonal",

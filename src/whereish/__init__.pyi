@@ -12,6 +12,8 @@ from whereish.data.visits import Visits as Visits
 from whereish.engines import dask as dask
 from whereish.engines import spark as spark
 from whereish.errors import WhereishError as WhereishError
+from whereish.interfaces.client import AsyncClient as AsyncClient
+from whereish.interfaces.client import Client as Client
 from whereish.lbs.areas import accuracy as accuracy
 from whereish.lbs.areas import bandwidth_overhead as bandwidth_overhead
 from whereish.lbs.areas import retrieval_radius as retrieval_radius

@@ -10,6 +10,7 @@
     ├── SolverError                   a solver did not reach an answer worth returning
     ├── BudgetExceeded                a ledger has too little left for this release
     ├── LedgerUnavailable             a ledger cannot be read or written
+    ├── ServiceError                  a service refused, or cannot be reached
     ├── ServiceUnavailable            a location service gave no answer that can be used
     ├── NotWritten (OSError)          an output could not be written, so nothing was released
     ├── NotFinished                   an output was released, and what comes after failed
@@ -34,6 +35,7 @@ __all__ = [
     "NotFinished",
     "NotPrivate",
     "NotWritten",
+    "ServiceError",
     "ServiceUnavailable",
     "SolverError",
     "SpaceMismatch",
@@ -102,6 +104,19 @@ class LedgerUnavailable(WhereishError):
 
 class ServiceUnavailable(WhereishError):
     """A location service gave no answer that can be used."""
+
+
+class ServiceError(WhereishError):
+    """A service refused a request, or cannot be reached; `kind` is that of its problem.
+
+    >>> from whereish.errors import ServiceError
+    >>> ServiceError("the token does not allow this", kind="forbidden", status=403).status
+    403
+    """
+
+    def __init__(self, message: str, *, kind: str = "unreachable", status: int = 0) -> None:
+        super().__init__(message)
+        self.kind, self.status = kind, status
 
 
 class NotWritten(WhereishError, OSError):

@@ -28,7 +28,7 @@ NAMES = [
     b"{{7*7}}",
     b"${jndi:ldap://127.0.0.1/a}",
     b"<script>alert(1)</script>",
-    b"$(touch /tmp/owned)",
+    b"$(touch owned)",
     b"`id`",
     b"ann\\u0000bob",
     b"ann\\nHTTP/1.1 200 OK",

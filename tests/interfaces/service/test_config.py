@@ -74,11 +74,12 @@ def test_loopback():
 def test_files_are_verified_before_they_are_offered(tmp_path):
     plane = wh.Plane.around(2.35, 48.85, "5 km")
     places = wh.Points([[0, 0], [500, 0], [0, 500]], plane)
-    channel = wh.tight_channel(places, "0.01/m")
+    channel = wh.tight_channel(places, "0.002/m")
     channel.save(tmp_path / "c.npz")
     offered = offer(MechanismConfig("c", file="c.npz"), tmp_path)
-    assert offered.epsilon.per_m == pytest.approx(0.01, rel=1e-4)
+    assert offered.epsilon.per_m == pytest.approx(0.002, rel=1e-4)
     assert not offered.steady
+    assert 500 <= offered.accuracy_m <= 708  # to another of the three places
     reports = offered.report([(2.35, 48.85)] * 20)
     degrees = {(round(x, 6), round(y, 6)) for x, y in zip(*plane.to_degrees(places), strict=True)}
     assert {(round(x, 6), round(y, 6)) for x, y in reports} <= degrees

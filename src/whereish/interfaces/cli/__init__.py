@@ -33,8 +33,8 @@ COMMANDS = {
     "plot": "whereish.interfaces.cli.plot",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
-    "serve": "whereish.interfaces.cli.serve",
-    "token": "whereish.interfaces.cli.token",
+    "serve": "whereish.interfaces.cli.service.serve",
+    "token": "whereish.interfaces.cli.service.token",
     "trace": "whereish.interfaces.cli.trace",
 }
 """Command names and the modules whose ``command`` they are."""

@@ -31,6 +31,13 @@ __all__ = ["command"]
     type=click.Path(path_type=Path),
     help="Report with a mechanism that `whereish build` saved, instead of --epsilon.",
 )
+@click.option(
+    "--server",
+    help="Ask a service at this address, which draws and charges; its token is read from"
+    " WHEREISH_TOKEN.",
+)
+@click.option("--level", help="With --server: the id of one of its mechanisms.")
+@click.option("--subject", help="With --server: who is charged.")
 @click.option("-n", "count", type=WholeType(1, 1_000_000), default=1, help="Reports of each place.")
 @DECIMALS
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the guarantee.")
@@ -38,6 +45,9 @@ def command(
     places: list[list[float]],
     epsilon: Epsilon | None,
     saved: Path | None,
+    server: str | None,
+    level: str | None,
+    subject: str | None,
     count: int,
     decimals: int,
     as_json: bool,
@@ -48,8 +58,13 @@ def command(
     mechanism makes of it.  Several reports of one place together keep the sum of their
     guarantees, which is what is printed.
     """
-    if (epsilon is None) == (saved is None):
-        raise InvalidInput("give either --epsilon or --mechanism")
+    if (epsilon is not None) + (saved is not None) + (server is not None) != 1:
+        raise InvalidInput("give one of --epsilon, --mechanism and --server")
+    if server is None and (level is not None or subject is not None):
+        raise InvalidInput("--level and --subject are for --server")
+    if server is not None:
+        _report_served(server, places, count, decimals, as_json, level=level, subject=subject)
+        return
     if saved is not None:
         _report_saved(saved, places, count, decimals, as_json)
         return
@@ -82,6 +97,40 @@ def command(
         f" 0.95, at most {math.ceil(mean)} m away on average",
         err=True,
     )
+
+
+def _report_served(
+    server: str,
+    places: list[list[float]],
+    count: int,
+    decimals: int,
+    as_json: bool,
+    *,
+    level: str | None,
+    subject: str | None,
+) -> None:
+    """Reports that a service draws and charges."""
+    from whereish.interfaces.client import Client
+
+    with Client(server) as client:
+        asked = [(lon, lat) for lon, lat in places for _ in range(count)]
+        reports = client.reports(asked, mechanism=level, subject=subject)
+    first = reports[0]
+    if as_json:
+        payload = {
+            "reports": [{"lat": r.lat, "lon": r.lon} for r in reports],
+            "reports_per_place": count,
+            "mechanism": first.mechanism,
+            "epsilon_per_m": first.epsilon.per_m,
+            "charged": first.charged,
+            "radius_95_m": first.accuracy_m,
+        }
+        click.echo(json.dumps(payload, indent=2))
+        return
+    for report in reports:
+        click.echo(f"{report.lat:.{decimals}f},{report.lon:.{decimals}f}")
+    charged = "charged" if first.charged else "not charged"
+    click.echo(f"each report keeps {first.epsilon} in true metres, and was {charged}", err=True)
 
 
 def _report_saved(

@@ -13,8 +13,8 @@ import whereish
 from whereish.errors import InvalidInput, WhereishError
 from whereish.interfaces.service.config import MechanismConfig, TraceConfig
 from whereish.interfaces.service.problems import Problem
+from whereish.lbs.report_errors import report_errors
 from whereish.mechanisms.base import Mechanism
-from whereish.mechanisms.calibration import TrueRadii
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.mechanisms.noise.rounded import RoundedMechanism
 from whereish.mechanisms.saved import load_artefact, mechanism_in
@@ -118,9 +118,10 @@ def _accuracy_m(mechanism: Mechanism) -> float | None:
 
     For every place, so that it tells nothing about one.
     """
-    if isinstance(mechanism, TrueRadii):
-        return math.ceil(10 * mechanism.quantile(_ACCURACY).m) / 10
-    return None
+    try:
+        return math.ceil(10 * report_errors(mechanism).quantile(_ACCURACY)) / 10
+    except WhereishError:
+        return None
 
 
 @dataclass(frozen=True)

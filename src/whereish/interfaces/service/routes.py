@@ -175,9 +175,7 @@ class Service:
         found = await asyncio.to_thread(self.till.ledger.statement, subject)
         cap = found.budget
         return _json(
-            messages.BudgetAnswer(
-                cap.cap.per_m, found.spent_per_m, found.left_per_m, cap.window_s
-            )
+            messages.BudgetAnswer(cap.cap.per_m, found.spent_per_m, found.left_per_m, cap.window_s)
         )
 
     async def healthz(self, request: Request) -> Response:
