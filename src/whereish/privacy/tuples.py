@@ -5,12 +5,14 @@ Differential privacy is eps * d_h; other metrics ask for less or for more
 chapter 4).  Each is a metric on one value, gathered over the entries:
 
     d_h(x, x')   = sum_i [x_i != x'_i]              Hamming
+    d_r(x, x')   = steps that add or remove one record
     d_1(x, x')   = sum_i |x_i - x'_i|               Manhattan
     d~_1(x, x')  = d_1(x, x') / (qk)                normalised Manhattan
     d_inf(x, x') = max_i |x_i - x'_i|               maximum
 
-where null is maximally distant: |v - null| = qk.  Since |v - v'| / qk <= [v != v'],
-d~_1 <= d_h: what keeps eps * d~_1 keeps eps * d_h, differential privacy, and more.
+where null is maximally distant: |v - null| = qk.  For d_r null is a record that is not there: to
+change a value is to remove one and to add another, so d_h <= d_r <= 2 d_h.
+Since |v - v'| / qk <= [v != v'], d~_1 <= d_h: what keeps eps * d~_1 keeps eps * d_h, differential privacy, and more.
 :meth:`Metric.ratio_to` knows all such constants, in both directions, rounded up.
 
 Tuples of places need nothing new: d_inf is ``TupleMax(Euclidean(), n)``.
@@ -35,6 +37,7 @@ from whereish.space.box import Box
 from whereish.space.values import NULL, Values, as_numbers
 
 __all__ = [
+    "AddRemove",
     "DifferentPlaces",
     "Discrete",
     "NormalisedValueDistance",
@@ -163,12 +166,20 @@ class ValueMetric(Metric):
         """The distance of 0 and qk."""
         return self.exactly(self.values.top)
 
+    @property
+    def to_null(self) -> Fraction:
+        """The distance of null and any value."""
+        return self.greatest
+
     def _ratio_to(self, other: Metric) -> float:
         # Both are concave in the number of steps, 1..k, and proportional or constant there:
-        # their ratio is monotone, so its maximum lies at an end.
+        # their ratio is monotone, so its maximum lies at an end; null is a case of its own.
         if not isinstance(other, ValueMetric) or other.values != self.values:
             return math.inf
-        return rounded_up(max(self.least / other.least, self.greatest / other.greatest))
+        ratios = [self.least / other.least, self.greatest / other.greatest]
+        if self.values.null:
+            ratios.append(self.to_null / other.to_null)
+        return rounded_up(max(ratios))
 
     def to_json(self) -> dict[str, Any]:
         """Kind and universe."""
@@ -225,6 +236,38 @@ class Discrete(ValueMetric):
 
 
 @dataclass(frozen=True)
+class AddRemove(ValueMetric):
+    """Records that are added or removed: 1 between null and a value, 2 between two values."""
+
+    kind = "add-remove"
+    description = "[v != v'] + [v != v' and neither is null]"
+
+    def __post_init__(self) -> None:
+        if not self.values.null:
+            raise InvalidInput(
+                "adding and removing records needs a universe with null, Values(..., null=True):"
+                " a record that is not there"
+            )
+
+    def exactly(self, steps: int) -> Fraction:
+        """Two: one is removed, one is added."""
+        return Fraction(2)
+
+    @property
+    def to_null(self) -> Fraction:
+        """One step."""
+        return Fraction(1)
+
+    def of_indices(self, i: IntArray, j: IntArray) -> FloatArray:
+        """Distances of values given by their indices; -1 is null."""
+        one_null = (i == NULL) != (j == NULL)
+        return np.asarray(np.where(one_null, 1.0, np.where(i == j, 0.0, 2.0)))
+
+    def _of_steps(self, steps: IntArray) -> FloatArray:
+        return np.asarray(2.0 * (steps > 0))
+
+
+@dataclass(frozen=True)
 class Records:
     """The space of all tuples of `size` entries over a universe, and the metrics on it.
 
@@ -248,6 +291,11 @@ class Records:
     def hamming(self) -> Metric:
         """d_h: how many entries differ."""
         return TupleSum(Discrete(self.values), self.size)
+
+    @property
+    def add_remove(self) -> Metric:
+        """d_r: how many records are added or removed; null is a record that is not there."""
+        return TupleSum(AddRemove(self.values), self.size)
 
     @property
     def manhattan(self) -> Metric:

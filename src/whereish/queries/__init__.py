@@ -10,6 +10,7 @@ from whereish.queries.additive import Count, Sum
 from whereish.queries.answer import Answer, answer
 from whereish.queries.average import Average
 from whereish.queries.centroid import Centroid
+from whereish.queries.finite_query import FiniteQuery, UniversalOptimality
 from whereish.queries.percentile import Maximum, Median, Minimum, Percentile
 from whereish.queries.places import PlacesReport, report_centroid, report_each
 from whereish.queries.record_query import RecordQuery
@@ -20,6 +21,7 @@ __all__ = [
     "Average",
     "Centroid",
     "Count",
+    "FiniteQuery",
     "Maximum",
     "Median",
     "Minimum",
@@ -29,6 +31,7 @@ __all__ = [
     "RecordQuery",
     "Sensitivity",
     "Sum",
+    "UniversalOptimality",
     "answer",
     "report_centroid",
     "report_each",

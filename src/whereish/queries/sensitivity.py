@@ -71,5 +71,6 @@ def notion_of(metric: Metric) -> Notion:
         return Notion.MANHATTAN if summed else Notion.MAXIMUM
     raise InvalidInput(
         "sensitivities are derived for hamming, manhattan, normalised_manhattan and maximum of"
-        f" Records(values, size); got {metric.description}"
+        f" Records(values, size); got {metric.description}: list the databases with"
+        " FiniteQuery.of(query, metric)"
     )

@@ -1,0 +1,318 @@
+"""Any query on finitely many databases: sensitivity, uniformity, induced graph, optimality.
+
+A query is a table of answers f(x) and a metric d on the databases x.  A mechanism H on answers
+gives H o f that keeps d if and only if H keeps the *induced metric*
+
+    d_f(y, y') = least sum of steps min {d(x, x') : f(x) = y_i, f(x') = y_{i+1}} over chains y_i,
+
+the shortest paths of the *induced graph*, which joins two answers where no chain is shorter than
+their own step (Bordenabe's thesis, chapter 4; Brenner and Nissim's privacy constraint graph for
+databases that differ in one record).  With Delta the sensitivity, |y - y'| <= Delta d_f(y, y'), and
+f is uniformly sensitive if and only if equality holds for all answers: a chain that attains d_f is
+then tight in the sense of :mod:`whereish.queries.sensitivity`, and conversely.
+
+*When is one mechanism best for everyone?*  A consumer has a prior and a gain that does not increase
+with the distance |w - y| of the guess w from the true answer y.
+
+- If f is uniformly sensitive and its answers are equally spaced, d_f is the metric of a line
+  and the Truncated Geometric is universally optimal (Ghosh, Roughgarden, Sundararajan, STOC 2009;
+  Theorem 4.3 of the thesis).  One or two answers are such lines: a cycle or clique of two.
+- Otherwise, and in particular where three answers are pairwise adjacent or one has three
+  neighbours, there is none in general (Brenner and Nissim, FOCS 2010).  The proof here is
+  constructive: two consumers for whom no single channel is best, by three linear programmes
+  (:func:`~whereish.solvers.channels.consumers.best_utility`).  They are looked for among flat
+  priors on subsets and gains of 1 within a distance, the distance chosen for every answer.
+- Where neither is found the answer is None: not decided.
+
+All connected graphs on at most four databases and all tables of at most three values are decided
+(``tests/queries/test_finite_query.py``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from whereish.arrays import FloatArray
+from whereish.errors import InvalidInput
+from whereish.mechanisms.channels.channel import Channel
+from whereish.privacy.finite import Finite
+from whereish.privacy.metric import Metric
+from whereish.privacy.tuples import Records
+from whereish.queries.record_query import RecordQuery
+from whereish.queries.sensitivity import Sensitivity
+from whereish.solvers.channels.consumers import Consumer, best_utility
+from whereish.space.points import plain_numbers
+
+__all__ = ["FiniteQuery", "UniversalOptimality"]
+
+_MOST_DATABASES = 4096
+_MOST_SEARCHED = 8  # answers for which consumers are looked for
+_MOST_PLAIN, _MOST_GAINS, _MOST_CONSUMERS = 8, 64, 256
+_SHORT = 1e-7  # a shortfall this large is not the solver's tolerance
+_PLAIN = 1e-4  # and at this one need not look further
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class UniversalOptimality:
+    """Whether one mechanism is best for every consumer of a query.
+
+    Attributes
+    ----------
+    exists
+        True, False, or None where it is not decided.
+    reason
+        Which argument decided.
+    consumers
+        Where none exists: two consumers (prior over answers, gain by guess and answer) for whom
+        no channel is best.
+    shortfall
+        By how much every channel falls short of the two best utilities together.
+    """
+
+    exists: bool | None
+    reason: str
+    consumers: tuple[Consumer, Consumer] | None = field(default=None, repr=False)
+    shortfall: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteQuery:
+    """A query given by its answers on finitely many databases.
+
+    Parameters
+    ----------
+    answers
+        f(x) for each database x: numbers.
+    distances
+        The metric between databases: a matrix, or a metric on their indices.
+
+    Raises
+    ------
+    InvalidInput
+        If answers and distances do not fit, or two databases at distance 0 differ in answer.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> pairs = wh.Records(wh.Values(1, 1), 2)  # two people, each 0 or 1
+    >>> count = wh.queries.FiniteQuery.of(lambda x: x.sum(), pairs.hamming)
+    >>> count.values.tolist(), count.sensitivity.value, count.sensitivity.uniform
+    ([0.0, 1.0, 2.0], Fraction(1, 1), True)
+    >>> count.edges
+    ((0, 1), (1, 2))
+    >>> count.universal_optimality(0.7).exists
+    True
+    """
+
+    answers: FloatArray = field(repr=False)
+    distances: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        answers = plain_numbers(self.answers, "the answers of a query")
+        distances = self.distances
+        if isinstance(distances, Metric):
+            distances = distances.matrix(np.arange(len(answers)))
+        d = Finite(plain_numbers(distances, "the distances of databases")).distances
+        if answers.ndim != 1 or d.shape != (len(answers), len(answers)) or not len(answers):
+            raise InvalidInput(
+                "a query must have one answer for each database; got shapes"
+                f" {answers.shape} and {d.shape}"
+            )
+        if not np.isfinite(answers).all():
+            raise InvalidInput("answers must be finite numbers")
+        object.__setattr__(self, "answers", answers)
+        object.__setattr__(self, "distances", d)
+        if math.isinf(self._quotient):
+            raise InvalidInput(
+                "databases at distance 0 must have the same answer, else no mechanism keeps the"
+                " metric and tells them apart"
+            )
+
+    @classmethod
+    def of(cls, query: RecordQuery | Callable[[FloatArray], float], metric: Metric) -> FiniteQuery:
+        """A query on all databases of `Records(values, size)`, from one of its metrics.
+
+        `query` is one of :mod:`whereish.queries` or a function of the tuple of entries, in which
+        null is NaN.
+        """
+        records = Records.of(metric)
+        entries = records.values.all_indices()
+        if len(entries) ** records.size > _MOST_DATABASES:
+            raise InvalidInput(
+                f"a universe of at most {_MOST_DATABASES} databases can be listed; this one has"
+                f" {len(entries)}^{records.size}"
+            )
+        index = np.array(list(itertools.product(entries, repeat=records.size)), np.int64)
+        data = records.values.at(index)
+        if isinstance(query, RecordQuery):
+            answers = query.answers(records).at(query.on_indices(index, records))
+        else:
+            answers = np.array([float(query(row)) for row in data])
+        return cls(answers, metric.matrix(data))
+
+    # -- sensitivity ------------------------------------------------------------
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The answers that occur, increasing."""
+        return np.unique(self.answers)
+
+    @cached_property
+    def _quotient(self) -> float:
+        moved = np.abs(self.answers[:, None] - self.answers[None])
+        if (moved[self.distances == 0] > 0).any():
+            return math.inf
+        apart = np.isfinite(self.distances) & (self.distances > 0)
+        return float((moved[apart] / self.distances[apart]).max(initial=0.0))
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        """min {d(x, x')} between the databases of every two answers."""
+        groups = [np.flatnonzero(self.answers == y) for y in self.values]
+        return np.array(
+            [
+                [self.distances[np.ix_(a, b)].min() if a is not b else 0.0 for b in groups]
+                for a in groups
+            ]
+        )
+
+    @cached_property
+    def induced(self) -> FloatArray:
+        """d_f: the least metric on answers that a mechanism must keep."""
+        d = self.steps.copy()
+        for k in range(len(d)):
+            d = np.minimum(d, d[:, k, None] + d[None, k])
+        return d
+
+    @property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """The induced graph: pairs of answers (by their rank) that no chain joins as shortly."""
+        d, found = self.induced, []
+        for a, b in itertools.combinations(range(len(d)), 2):
+            between = [d[a, k] + d[k, b] for k in range(len(d)) if k not in (a, b)]
+            if math.isfinite(d[a, b]) and min(between, default=math.inf) > d[a, b] * (1 + _SAME):
+                found.append((a, b))
+        return tuple(found)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """The least Delta with |f(x) - f(x')| <= Delta d(x, x'), and whether uniformly so."""
+        # d_f cannot be shorter than |y - y'| / Delta; where it is no longer either, it is tight.
+        delta = self._exact_quotient()
+        apart = np.abs(self.values[:, None] - self.values[None])
+        tight = np.isclose(float(delta) * self.induced, apart, rtol=_SAME, atol=0.0)
+        reason = "all pairs of databases, and the shortest chains of answers"
+        return Sensitivity(delta, bool((tight | (apart == 0)).all()), reason)
+
+    def _exact_quotient(self) -> Fraction:
+        """The largest quotient as a fraction of the doubles it is made from."""
+        moved = np.abs(self.answers[:, None] - self.answers[None])
+        apart = np.isfinite(self.distances) & (self.distances > 0)
+        near = apart & (moved >= self._quotient * (1 - _SAME) * np.where(apart, self.distances, 1))
+        pairs = {
+            (m, d) for m, d in zip(moved[near].tolist(), self.distances[near].tolist(), strict=True)
+        }
+        return max((Fraction(m) / Fraction(d) for m, d in pairs), default=Fraction(0))
+
+    # -- Theorem 4.3 --------------------------------------------------------------
+
+    @property
+    def is_line(self) -> bool:
+        """Whether the answers are equally spaced and the induced metric is that of a line."""
+        gaps = np.diff(self.values)
+        level = np.allclose(gaps, gaps[:1].sum() if gaps.size else 0.0, rtol=_SAME, atol=0.0)
+        return bool(level) and self.sensitivity.uniform
+
+    def mechanism(self, epsilon: float) -> Channel:
+        """The geometric channel on the answers of a line, which keeps eps * d_f.
+
+        Raises
+        ------
+        InvalidInput
+            If the answers do not form a line (:attr:`is_line`).
+        """
+        if not self.is_line:
+            raise InvalidInput("the answers do not form a line; see universal_optimality")
+        from whereish.mechanisms.channels.inputs import as_sites, sites_metric
+
+        places = as_sites(self.values[:, None])
+        kept = sites_metric(places, None, epsilon * self.induced)
+        kernel = np.exp(-kept.distances)
+        matrix = kernel * np.linalg.solve(kernel, np.ones(len(kernel)))[None]
+        return Channel.certified(
+            matrix, places, places, kept, source="geometric on a line (Ghosh et al. 2009)"
+        )
+
+    def universal_optimality(self, epsilon: float) -> UniversalOptimality:
+        """Whether a mechanism that keeps eps * d is best for every consumer, and why.
+
+        Raises
+        ------
+        InvalidInput
+            If epsilon is not a finite number > 0.
+        """
+        if not (math.isfinite(epsilon) and epsilon > 0):
+            raise InvalidInput(f"epsilon must be a finite number > 0, per unit; got {epsilon!r}")
+        if self.is_line:
+            return UniversalOptimality(
+                True,
+                "uniformly sensitive with equally spaced answers: the Truncated Geometric"
+                " (Ghosh, Roughgarden, Sundararajan 2009; Bordenabe's thesis, Theorem 4.3)",
+            )
+        many = len(self.values) > _MOST_SEARCHED
+        found = None if many else self._conflict(epsilon * self.induced)
+        if found is None:
+            why = "too many answers to look for one" if many else "none was found"
+            return UniversalOptimality(
+                None,
+                f"the answers are no line, and a conflict of two consumers is not known: {why}",
+            )
+        first, second, shortfall = found
+        reason = "no channel is best for both consumers (three linear programmes)"
+        return UniversalOptimality(False, reason, (first, second), shortfall)
+
+    def _conflict(self, distances: FloatArray) -> tuple[Consumer, Consumer, float] | None:
+        """Two consumers that no channel serves best."""
+        best: tuple[Consumer, Consumer, float] | None = None
+        plain = [(one, best_utility(distances, [one])[0]) for one in _plain(len(self.values))]
+        for other in itertools.islice(_consumers(self.values), _MOST_CONSUMERS):
+            alone = best_utility(distances, [other])[0]
+            for one, own in plain:
+                short = own + alone - best_utility(distances, [one, other])[0]
+                if short > (_SHORT if best is None else best[2]):
+                    best = (one, other, short)
+            if best is not None and best[2] > _PLAIN:
+                break
+        return best
+
+
+def _subsets(n: int) -> Iterator[FloatArray]:
+    """Flat priors on two answers or more."""
+    for size in range(2, n + 1):
+        for chosen in itertools.combinations(range(n), size):
+            prior = np.zeros(n)
+            prior[list(chosen)] = 1 / size
+            yield prior
+
+
+def _plain(n: int) -> list[Consumer]:
+    """Those who gain only from the right answer: of all answers, or of two."""
+    priors = [p for p in _subsets(n) if np.count_nonzero(p) in (2, n)]
+    return [(prior, np.eye(n)) for prior in priors[::-1][:_MOST_PLAIN]]
+
+
+def _consumers(values: FloatArray) -> Iterator[Consumer]:
+    """Flat priors with gains of 1 within a distance of its own for each answer."""
+    apart = np.abs(values[:, None] - values[None])
+    reaches = [np.unique(column) for column in apart.T]
+    for prior in reversed(list(_subsets(len(values)))):
+        for reach in itertools.islice(itertools.product(*reaches), _MOST_GAINS):
+            yield prior, (apart <= np.array(reach)[None]).astype(float)
