@@ -175,10 +175,16 @@ CASES = {
     "Answer": lambda: wh.answer(
         wh.queries.Centroid(), METRES, wh.TupleMax(wh.Euclidean(), 3), "1e-6/m", rng=SEEDED
     ),
+    "FiniteQuery": lambda: wh.queries.FiniteQuery(np.arange(MANY), matrix()),
+    "UniversalOptimality": lambda: wh.queries.FiniteQuery(
+        np.arange(3.0), np.minimum(matrix(3), 1)
+    ).universal_optimality(1.0),
     "PlacesReport": lambda: wh.queries.report_each(wh.PlanarLaplace("1e-4/m"), METRES),
     "audit.BayesAttack": lambda: wh.audit.best_attack(channel(), None),
     "audit.Identification": lambda: wh.audit.identification(channel(), None),
     "audit.PrivacyMeasures": lambda: wh.privacy_measures(channel(), None),
+    "audit.FamilyAttack": lambda: wh.audit.informed_family(channel(), matrix(40), [np.arange(40)]),
+    "audit.Usefulness": lambda: wh.audit.usefulness(channel(), "1 km"),
     "audit.DensityAudit": lambda: wh.audit.density(wh.PlanarLaplace("0.01/m"), METRES),
     "audit.ExactAudit": lambda: wh.audit.exact(channel(), channel().guarantee.metric, sites=SITES),
     "audit.StatisticalAudit": noisy_audit,

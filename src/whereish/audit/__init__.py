@@ -29,9 +29,11 @@ from whereish.audit.characterisations import (
 )
 from whereish.audit.density import DensityAudit, density
 from whereish.audit.exact import ExactAudit, exact
+from whereish.audit.families import FamilyAttack, hiding_family, informed_family
 from whereish.audit.measures import PrivacyMeasures, privacy_measures
 from whereish.audit.statistical import StatisticalAudit, statistical
 from whereish.audit.support import SupportAudit, TextbookPlanarLaplace, support
+from whereish.audit.usefulness import Usefulness, usefulness
 from whereish.audit.utility import error_per_place, quality_loss
 
 __all__ = [
@@ -39,19 +41,23 @@ __all__ = [
     "BayesAttack",
     "DensityAudit",
     "ExactAudit",
+    "FamilyAttack",
     "Identification",
     "PrivacyMeasures",
     "StatisticalAudit",
     "SupportAudit",
     "TextbookPlanarLaplace",
+    "Usefulness",
     "adversary_error",
     "best_attack",
     "density",
     "error_per_place",
     "exact",
     "hiding_attack",
+    "hiding_family",
     "identification",
     "informed_attack",
+    "informed_family",
     "posterior",
     "posterior_after",
     "privacy_measures",
@@ -60,6 +66,7 @@ __all__ = [
     "statistical",
     "support",
     "uncertainty_area",
+    "usefulness",
     "worst_hiding_attack",
     "worst_informed_attack",
 ]

@@ -38,9 +38,14 @@ from whereish.space.prior import as_prior
 from whereish.space.sites import Sites
 
 __all__ = [
+    "Allowed",
     "Attack",
+    "Law",
+    "Places",
+    "almost_sure",
     "hiding_attack",
     "informed_attack",
+    "law_and_distances",
     "sampled_attacks",
     "worst_hiding_attack",
     "worst_informed_attack",
@@ -98,7 +103,7 @@ def hiding_attack(
     channel: Law, metric: Allowed, prior: ArrayLike, phi: ArrayLike, *, sites: Places = None
 ) -> Attack:
     """Posteriors about x when K reported x, and when it reported phi(x)."""
-    k, d = _channel(channel, metric, sites)
+    k, d = law_and_distances(channel, metric, sites)
     p, hidden = as_prior(prior, len(k), of="secret"), _indices(phi, len(k), "phi")
     if hidden.shape != (len(k),):
         raise InvalidInput(f"phi must map each of {len(k)} secrets; got shape {hidden.shape}")
@@ -115,7 +120,7 @@ def informed_attack(
     sites: Places = None,
 ) -> Attack:
     """Prior and posterior inside the neighbourhood N that the adversary knows."""
-    k, d = _channel(channel, metric, sites)
+    k, d = law_and_distances(channel, metric, sites)
     inside = np.unique(_indices(neighbourhood, len(k), "a neighbourhood"))
     if inside.size == 0:
         raise InvalidInput("a neighbourhood must have at least one secret; got none")
@@ -133,18 +138,18 @@ def informed_attack(
 
 def worst_hiding_attack(channel: Law, metric: Allowed, *, sites: Places = None) -> Attack:
     """The adversary under a hiding function who learns most: phi swaps the worst pair."""
-    k, d = _channel(channel, metric, sites)
+    k, d = law_and_distances(channel, metric, sites)
     x, other = _worst_pair(k, d)
     swap = np.arange(len(k))
     swap[[x, other]] = other, x
-    return hiding_attack(k, d, _almost_sure(len(k), other, x), swap)
+    return hiding_attack(k, d, almost_sure(len(k), other, x), swap)
 
 
 def worst_informed_attack(channel: Law, metric: Allowed, *, sites: Places = None) -> Attack:
     """The informed adversary who learns most: N is the worst pair."""
-    k, d = _channel(channel, metric, sites)
+    k, d = law_and_distances(channel, metric, sites)
     x, other = _worst_pair(k, d)
-    return informed_attack(k, d, _almost_sure(len(k), other, x), [x, other])
+    return informed_attack(k, d, almost_sure(len(k), other, x), [x, other])
 
 
 def sampled_attacks(
@@ -162,7 +167,7 @@ def sampled_attacks(
     """
     if count < 1:
         raise InvalidInput(f"count must be at least 1; got {count}")
-    k, d = _channel(channel, metric, sites)
+    k, d = law_and_distances(channel, metric, sites)
     size = len(k)
     random = np.random.default_rng(seed)
     nearest = np.argsort(d, axis=1, kind="stable")
@@ -182,7 +187,10 @@ def _factor(attack: Attack) -> float:
     return attack.factor
 
 
-def _channel(channel: Law, metric: Allowed, sites: Places) -> tuple[FloatArray, FloatArray]:
+def law_and_distances(
+    channel: Law, metric: Allowed, sites: Places
+) -> tuple[FloatArray, FloatArray]:
+    """The channel's matrix with rows that sum to 1, and the distances of its secrets."""
     weights: NDArray[Any] = (
         channel.matrix if isinstance(channel, HasChannel) else np.asarray(channel)
     )
@@ -234,7 +242,8 @@ def _worst_pair(k: FloatArray, d: FloatArray) -> tuple[int, int]:
     return found.triple[0], found.triple[1]
 
 
-def _almost_sure(size: int, likely: int, unlikely: int) -> FloatArray:
+def almost_sure(size: int, likely: int, unlikely: int) -> FloatArray:
+    """A prior on two secrets that nearly excludes one."""
     prior = np.zeros(size)
     prior[likely] += 1 - _SURE
     prior[unlikely] += _SURE

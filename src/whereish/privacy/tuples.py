@@ -12,7 +12,8 @@ chapter 4).  Each is a metric on one value, gathered over the entries:
 
 where null is maximally distant: |v - null| = qk.  For d_r null is a record that is not there: to
 change a value is to remove one and to add another, so d_h <= d_r <= 2 d_h.
-Since |v - v'| / qk <= [v != v'], d~_1 <= d_h: what keeps eps * d~_1 keeps eps * d_h, differential privacy, and more.
+Since |v - v'| / qk <= [v != v'], d~_1 <= d_h: what keeps eps * d~_1 keeps eps * d_h,
+differential privacy, and more.
 :meth:`Metric.ratio_to` knows all such constants, in both directions, rounded up.
 
 Tuples of places need nothing new: d_inf is ``TupleMax(Euclidean(), n)``.

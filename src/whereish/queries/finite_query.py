@@ -92,7 +92,7 @@ class FiniteQuery:
     answers
         f(x) for each database x: numbers.
     distances
-        The metric between databases: a matrix, or a metric on their indices.
+        The metric between databases, as a matrix.
 
     Raises
     ------
@@ -117,10 +117,7 @@ class FiniteQuery:
 
     def __post_init__(self) -> None:
         answers = plain_numbers(self.answers, "the answers of a query")
-        distances = self.distances
-        if isinstance(distances, Metric):
-            distances = distances.matrix(np.arange(len(answers)))
-        d = Finite(plain_numbers(distances, "the distances of databases")).distances
+        d = Finite(plain_numbers(self.distances, "the distances of databases")).distances
         if answers.ndim != 1 or d.shape != (len(answers), len(answers)) or not len(answers):
             raise InvalidInput(
                 "a query must have one answer for each database; got shapes"

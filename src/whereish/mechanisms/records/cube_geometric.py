@@ -182,6 +182,22 @@ class CubeGeometric(Composable):
         noisy = np.clip(index + self.noise(len(index), source), 0, values.top)
         return Points.trusted(values.at(noisy), self.records, reproducible=source.reproducible)
 
+    def usefulness(self, radius: Fraction | float) -> float:
+        """A probability with which, at least, no entry of a report is off by more than `radius`.
+
+        P(|v|_inf <= m) = sum_{j <= m} ((2j+1)^n - (2j-1)^n) a^j over the sum of all; clamping
+        into the universe only brings entries closer.
+        """
+        steps = int(Fraction(radius) / self.records.values.step)
+        if steps < 0:
+            return 0.0
+        n, a = self.records.size, self.ratio
+        held, power, below = Fraction(0), Fraction(1), 0
+        for j in range(steps + 1):
+            cube = (2 * j + 1) ** n
+            held, power, below = held + (cube - below) * power, power * a, cube
+        return float(held / (self.radius.total * (1 - a)))
+
     def noise(self, count: int, rng: Randomness) -> IntArray:
         """Noise for `count` records, in steps, before clamping."""
         radii = self.radius.draw(count, rng)[:, None]
