@@ -53,7 +53,8 @@ def test_the_mean_distance_of_a_rectangle_is_its_integral():
     from scipy.integrate import dblquad
 
     for x, y in [(0.0, 0.0), (300.0, 0.0), (50.0, 40.0), (-700.0, 500.0), (150.0, 100.0)]:
-        area = dblquad(lambda b, a: np.hypot(a - x, b - y), -150, 150, -100, 100, epsrel=1e-9)[0]
+        corner = (-150 - x, 150 - x, -100 - y, 100 - y)
+        area = dblquad(lambda b, a: np.hypot(a, b), *corner, epsrel=1e-9)[0]
         found = float(rectangle_distance(np.array(x), np.array(y), 300.0, 200.0))
         assert found == pytest.approx(area / 60_000, rel=1e-7)
 
@@ -61,7 +62,7 @@ def test_the_mean_distance_of_a_rectangle_is_its_integral():
 def test_on_coarse_cells_real_positions_turn_the_comparison_round():
     """A user near the corners of 5 km cells at 3/km: exact between centres, 3 km off in truth."""
     raster = Raster(3, 3, (5000.0, 5000.0), (0.0, 0.0), Plane())
-    corners = raster.centres() + [2100.0, -2200.0]
+    corners = raster.centres() + np.array([2100.0, -2200.0])
     (centres,) = compare_symmetry(raster, np.full(9, 1 / 9), ["3/km"], positions="centres")
     (real,) = compare_symmetry(raster, None, ["3/km"], positions=corners)
     assert centres.non_symmetric < 1 < centres.symmetric == pytest.approx(2000 / 3)
