@@ -78,7 +78,7 @@ def test_on_coarse_cells_real_positions_turn_the_comparison_round():
 def test_losses_from_points_by_drawing_them():
     raster = Raster(3, 4, (800.0, 700.0), (0.0, 0.0), Plane())
     rng = np.random.default_rng(3)
-    points = rng.uniform(0, 1, (150, 2)) ** 2 * [2400, 2800]
+    points = rng.uniform(0, 1, (150, 2)) ** 2 * [3200, 2100]
     (found,) = compare_symmetry(raster, None, ["1/km"], positions=points, gap=1e-6)
     counts = np.bincount(raster.locate(points), minlength=12) / len(points)
     channel = optimal_channel(raster, counts, "1/km", gap=1e-6)
