@@ -78,7 +78,7 @@ from whereish.publish.profiles.prilocation import NaiveProfiles as NaiveProfiles
 from whereish.publish.profiles.prilocation import PriLocation as PriLocation
 from whereish.publish.profiles.prilocation import Profiles as Profiles
 from whereish.publish.sanitize import sanitize as sanitize
-from whereish.queries import answer as answer
+from whereish.queries.answer import answer as answer
 from whereish.randomness import SecureRandomness as SecureRandomness
 from whereish.randomness import SeededRandomness as SeededRandomness
 from whereish.space import Box as Box
