@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stress.mutant import Mutant
-from stress.mutant_tables import certificates, globe, laws, metrics, planes, samplers
+from stress.mutant_tables import certificates, globe, laws, lbs, metrics, planes, samplers
 
 __all__ = ["MUTANTS"]
 
@@ -14,4 +14,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *globe.MUTANTS,
     *planes.MUTANTS,
     *metrics.MUTANTS,
+    *lbs.MUTANTS,
 )

@@ -143,6 +143,21 @@ def test_the_k_nearest_are_found_and_said_to_be(town, source):
         wh.nearby((2.35, 48.85), source=source, epsilon=EPS, k=5)
 
 
+def test_the_nearest_are_by_true_distance():
+    """North is nearer than east by the sphere of radius b²/a at 1 km, and the reverse is true."""
+    place = (10.0, 0.0)
+    east = GEOD.fwd(*place, 90.0, 1003.0)[:2]
+    north = GEOD.fwd(*place, 0.0, 1000.0)[:2]
+    on_sphere = wh.GreatCircle()(np.array([east, north]), np.array(place))
+    assert on_sphere[0] < on_sphere[1]
+    frame = pd.DataFrame([east, north], columns=["lon", "lat"])
+    frame["name"] = ["east", "north"]
+    found = wh.nearby(
+        place, source=wh.MemorySource(frame, keep=["name"]), epsilon="1/m", k=1, per_km2=0.5
+    )
+    assert [row["name"] for row in found.results] == ["north"]
+
+
 def test_the_mildly_sensitive_mode_asks_around_the_report_alone(source):
     recorder = Recorder(source)
     found = wh.nearby((2.35, 48.85), "300 m", source=recorder, epsilon=EPS, filtered=False)
@@ -191,6 +206,23 @@ def test_wrong_questions_are_refused_without_a_coordinate(source):
     found = wh.nearby(canary, source=source, epsilon=EPS)
     assert "2.3" not in repr(found)
     assert "48" not in repr(found)
+
+
+def test_a_privacy_map_on_a_projected_plane(source):
+    """The one radius of the map holds the area of interest, from the corner of a cell."""
+    plane = wh.Plane.projected("EPSG:2154", wh.Box(2.2, 48.8, 2.5, 48.9))
+    (x, y), *_ = plane.from_degrees([2.34], [48.845]).coordinates
+    levels = 4e-3 * (1 + np.mgrid[:6, :6][0])
+    mechanism = wh.EikonalMechanism.build(wh.PrivacyMap(levels, "300 m", (x, y), plane))
+    corner = wh.Points(np.array([[x + 1.0, y + 1.0]]), plane)
+    place = tuple(float(axis[0]) for axis in plane.to_degrees(corner))
+    rng, n, inside = SeededRandomness(6), 600, 0
+    for _ in range(n):
+        found = wh.nearby(
+            place, "100 m", source=Recorder(), mechanism=mechanism, confidence=0.8, rng=rng
+        )
+        inside += found.covered
+    assert inside / n >= 0.8 - SIGMAS * math.sqrt(0.16 / n)
 
 
 # -- sessions -----------------------------------------------------------------------
@@ -293,6 +325,15 @@ def test_a_pin_covers_whoever_is_in_its_zone(tmp_path):
     assert wh.nearby(HOME, source=Recorder(), pinned=pin, confidence=0.91).confidence == 0.95
     with pytest.raises(InvalidInput, match=r"up to 0\.999"):
         wh.nearby(HOME, source=Recorder(), pinned=pin, confidence=0.9999)
+
+
+def test_a_pin_covers_exactly_its_zone(pins):
+    """The radius is the noise's quantile and the zone, for a source that is asked."""
+    pin = pins.pin("home", HOME, epsilon=EPS, zone="80 m")
+    recorder = Recorder()
+    wh.nearby(HOME, "300 m", source=recorder, pinned=pin, confidence=0.95)
+    noise = wh.GlobeLaplace(EPS)
+    assert recorder.asked[0][2] == pytest.approx(300 + 80 + noise.quantile(0.95).m)
 
 
 def test_the_file_of_pins_is_private_and_holds_no_true_place(pins, tmp_path):

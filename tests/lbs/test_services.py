@@ -112,6 +112,27 @@ def test_a_private_query_is_exact(kind, places, names):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_place_is_in_no_log_and_no_temporary_file(kind, places, names, caplog, tmp_path):
+    """At debug level, with failures too; the standard library's and httpx's loggers included."""
+    caplog.set_level(logging.DEBUG)
+    canary = (2.3471357, 48.8529753)
+    with (
+        connected(kind, places, names) as (service, source),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("TMPDIR", str(tmp_path))
+        ask = {"source": source, "epsilon": "ln(4)/200 m", "rng": wh.SeededRandomness(7)}
+        wh.nearby(canary, "300 m", **ask)
+        service.faults[:] = ["503", "drop", "404"]
+        with pytest.raises(ServiceUnavailable) as told:
+            wh.nearby(canary, "300 m", **ask)
+    for text in (caplog.text, repr(told.value), "".join(map(repr, service.seen))):
+        assert "2.34713" not in text
+        assert "48.85297" not in text
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("faults", [["drop"], ["503", "429"], ["500", "drop"]])
 def test_a_retry_is_the_same_request_to_the_byte(kind, faults, places, names):
     with connected(kind, places, names, attempts=3) as (service, source):

@@ -120,14 +120,16 @@ class PlanarNoise(OnPlane, TrueRadii):
         """
         if self.plane.crs is None:
             return Length(mean)
-        bounds = [FARTHEST_M]
+        best = FARTHEST_M
         for beyond in (1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.1):
+            if best <= mean / self.plane.scale + beyond * FARTHEST_M:
+                break  # no smaller R does better
             reach = self.ideal_quantile(1 - beyond).m * (1 + 2.0**-20)
             true = self.plane.true_distance(reach)
             if true < FARTHEST_M:
                 returned = self.plane.contraction(true).return_m
-                bounds.append(mean * true / reach + returned + beyond * FARTHEST_M)
-        return Length(min(bounds))
+                best = min(best, mean * true / reach + returned + beyond * FARTHEST_M)
+        return Length(best)
 
     def _distances(self, reports: Points | ArrayLike, secrets: Points | ArrayLike) -> FloatArray:
         """|z - x| row by row, in metres of the plane."""
