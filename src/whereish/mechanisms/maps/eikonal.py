@@ -149,9 +149,10 @@ class EikonalMechanism(Composable, Loadable):
         frame
             Cells without users around the map, in which eps rises, so that reports near its
             edge spread outwards.  By default as many as that takes, or none where it would
-            take more than a quarter of the map's side.  With 0 the reports stay
-            inside, at a somewhat smaller squared error, but weight piles up in the outermost
-            cells and the build takes longer, since the map must be lowered along the edge.
+            take more than a quarter of the map's side or where the map must be lowered anyway.
+            With 0 the reports stay inside, at a smaller squared error, but weight piles up in
+            the outermost cells and a smooth map takes longer, since it must be lowered along
+            its edge.
         divide_stencil
             Divide the map by the stencil factor (1.0275 or 1.0131 on square cells), so that
             the promise of "cells" holds in the continuous metric too (proven for constant

@@ -14,12 +14,13 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.stencil import edge_integrals
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, worst_edge
-from whereish.solvers.eikonal.lowering import certify
+from whereish.solvers.eikonal.lowering import Progress, certified_at_once, certify
 from whereish.solvers.eikonal.margin import frame_width, framed
 from whereish.solvers.eikonal.squared_error import sampled_error
 from whereish.solvers.eikonal.weights import closed_form_weights
@@ -40,7 +41,7 @@ __all__ = [
     "prices_on_cells",
 ]
 
-RoundProgress = Callable[[int, float], None]
+RoundProgress = Progress
 Prices = Callable[[FloatArray, tuple[float, float], int], FloatArray]
 """Edge prices of a framed map, from its levels, the sides of a cell and the neighbours."""
 
@@ -154,7 +155,8 @@ def law_on_cells(
     eps : (rows, cols) levels at the centres.
     cell : height and width of a cell.
     frame : cells of frame; None takes as many as the border needs, or none where that is
-        more than a quarter of the map's side or the framed grid would be too large.
+        more than a quarter of the map's side or the framed grid would be too large, and none
+        where the map must be lowered with a frame, too: then it only costs.
     prior : over the cells in their order, for the squared error; uniform for None.
     """
     check_resolution(eps, cell)
@@ -236,29 +238,55 @@ def framed_law(
 ) -> BuiltLaw:
     """The law of a map with its frame (as in :func:`law_on_cells`), at the edge prices given."""
     if frame is None:
-        frame = frame_width(levels, cell)
-        rows, cols = levels.shape
-        # A map of few nats would drown in its frame, and most reports fall outside.
-        too_wide = frame > min(rows, cols) // 4
-        if too_wide or (rows + 2 * frame) * (cols + 2 * frame) > LARGEST_MAP:
-            frame = 0
-    wide = framed(levels, cell, frame)
-    promised = prices(wide, cell, neighbours)
-    inner = inner_cells(levels.shape, frame)
-    secrets = np.zeros(wide.size, np.bool_)
-    secrets[inner] = True
-    places = _centres(wide.shape, cell)
+        width = _default_frame(levels, cell)
+        if width and not _surely_lowered(levels, cell):
+            wide, promised, secrets = _framed_problem(levels, cell, prices, neighbours, width)
+            law = certified_at_once(wide, cell, promised, secrets, progress=progress)
+            if law is not None:
+                return BuiltLaw(law, levels, width, promised)
+        frame = 0
+    wide, promised, secrets = _framed_problem(levels, cell, prices, neighbours, frame)
+    inner, places = np.flatnonzero(secrets), _centres(wide.shape, cell)
     law = certify(
         wide,
         cell,
         promised,
-        secrets.reshape(wide.shape),
+        secrets,
         merit=lambda law: sampled_error(
             law.metric, law.weights.astype(np.float64), inner, places, prior
         ),
         progress=progress,
     )
     return BuiltLaw(law, levels, frame, promised)
+
+
+def _default_frame(levels: FloatArray, cell: tuple[float, float]) -> int:
+    """Cells of frame that the border needs; 0 if too many."""
+    frame = frame_width(levels, cell)
+    rows, cols = levels.shape
+    # A map of few nats would drown in its frame, and most reports fall outside.
+    too_wide = frame > min(rows, cols) // 4
+    too_large = (rows + 2 * frame) * (cols + 2 * frame) > LARGEST_MAP
+    return 0 if too_wide or too_large else frame
+
+
+def _surely_lowered(levels: FloatArray, cell: tuple[float, float]) -> bool:
+    """Whether more than a hundredth of the weights in closed form is negative.
+
+    Dropping them moves Z by about as much, twenty times what the reserve pays for.
+    """
+    weights = closed_form_weights(levels, cell)
+    return bool(-weights[weights < 0].sum() > 0.01 * weights[weights > 0].sum())
+
+
+def _framed_problem(
+    levels: FloatArray, cell: tuple[float, float], prices: Prices, neighbours: int, frame: int
+) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """The framed map, its edge prices, and which of its cells are secrets."""
+    wide = framed(levels, cell, frame)
+    secrets = np.zeros(wide.size, np.bool_)
+    secrets[inner_cells(levels.shape, frame)] = True
+    return wide, prices(wide, cell, neighbours), secrets.reshape(wide.shape)
 
 
 def exponential_law(

@@ -24,7 +24,7 @@ The next round starts from (1-r)·W - |ln Z(u) - ln Z(u')|, Z that of the law ju
 certified, which is nowhere below its prices: whatever slack lowering left is given back,
 and so is, once the weights are solved, what their flatter ln Z leaves.
 Every round ends with a certified law, and the one of the least squared error is kept, so
-rounds can only improve it; they end when one gains less than a hundredth.
+rounds can only improve it; they end when one gains less than half a hundredth.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ from whereish.solvers.eikonal.weights import (
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
 
-__all__ = ["Merit", "PromisedEdges", "certify", "lowered_prices"]
+__all__ = ["Merit", "Progress", "PromisedEdges", "certified_at_once", "certify", "lowered_prices"]
+
+Progress = Callable[[int, float], None]
+"""Told each round and its factor."""
 
 Merit = Callable[[CertifiedLaw], float]
 """The squared error of a law, or an estimate; only comparisons matter."""
@@ -65,7 +68,7 @@ Merit = Callable[[CertifiedLaw], float]
 _BUDGET = 30  # products for weights at the promised prices: thrice what a smooth map takes
 _ROUND_BUDGET = 12  # at lowered prices: conjugate gradients gain three digits with that
 _ROUGH = 10.0  # times the residual allowed, likewise: it costs 10·RESERVE/2 of an edge at most
-_GAIN = 0.01  # of the squared error: a round that gains less is the last
+_GAIN = 0.005  # of the squared error: a round that gains less is the last
 _ROUNDS = 8  # of weights; three to five are taken
 _HELD = 0.25  # of the reserve, for single precision, before sums are taken in integers
 
@@ -114,6 +117,24 @@ class PromisedEdges:
         return float((used[self.between] / self.promised[self.between]).max())
 
 
+def certified_at_once(
+    eps: FloatArray,
+    cell: tuple[float, float],
+    promised: FloatArray,
+    secrets: NDArray[np.bool_],
+    *,
+    progress: Progress | None = None,
+) -> CertifiedLaw | None:
+    """The law at the promised prices less the reserve, if it certifies; parameters of `certify`."""
+    edges = PromisedEdges(promised, secrets, approximate_inverse_factor(eps, cell))
+    law, _ = _first(edges, closed_form_weights(eps, cell))
+    if law.factor > 1.0:
+        return None
+    if progress is not None:
+        progress(1, law.factor)
+    return law
+
+
 def certify(
     eps: FloatArray,
     cell: tuple[float, float],
@@ -121,7 +142,7 @@ def certify(
     secrets: NDArray[np.bool_],
     *,
     merit: Merit,
-    progress: Callable[[int, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> CertifiedLaw:
     """Find a law that keeps every promised edge between secrets.
 
@@ -135,40 +156,46 @@ def certify(
     progress : called with each round and its factor; that of the first may be above 1.
     """
     edges = PromisedEdges(promised, secrets, approximate_inverse_factor(eps, cell))
-    metric = metric_in_use(promised)
-    tolerance = residual_allowed(promised)
+    law, weights = _first(edges, closed_form_weights(eps, cell))
+    if progress is not None:
+        progress(1, law.factor)
+    if law.factor <= 1.0:
+        return law
+    return _alternated(edges, law, weights, merit, progress)
+
+
+def _first(edges: PromisedEdges, start: FloatArray) -> tuple[CertifiedLaw, FloatArray]:
+    """Law and weights at the promised prices less the reserve, whether it certifies or not."""
+    metric = metric_in_use(edges.promised)
+    cheapest = float(edges.promised.min())
 
     def hopeless(image: FloatArray, rough: float) -> bool:
         """Whether slopes of ln Z exceed what the residual explains, ten times over."""
         slopes = edges.slopes(np.maximum(image, 0.5), metric.steps)
-        return edges.excess(metric, slopes) > 1.0 + 20.0 * rough / float(promised.min())
+        return edges.excess(metric, slopes) > 1.0 + 20.0 * rough / cheapest
 
     solved = nonnegative_weights(
         metric.product,
         edges.factor,
-        closed_form_weights(eps, cell),
-        tolerance=tolerance,
+        start,
+        tolerance=residual_allowed(edges.promised),
         budget=_BUDGET,
         hopeless=hopeless,
     )
     largest = float(solved.image.max())
     law = _integer_law(edges, metric, solved.values, largest, 1, solved.products)
-    if progress is not None:
-        progress(1, law.factor)
-    if law.factor <= 1.0:
-        return law
-    return _alternated(edges, law, solved.values, tolerance, merit, progress)
+    return law, solved.values
 
 
 def _alternated(
     edges: PromisedEdges,
     first: CertifiedLaw,
     weights: FloatArray,
-    tolerance: float,
     merit: Merit,
-    progress: Callable[[int, float], None] | None,
+    progress: Progress | None,
 ) -> CertifiedLaw:
     """The best certified law of a few rounds, from weights at the promised prices."""
+    tolerance = _ROUGH * residual_allowed(edges.promised)
     prices = edges.room(edges.exact_slopes(first))
     best = law = lowered_prices(edges, weights, prices, 1, first.products)
     least = merit(best)
@@ -179,7 +206,7 @@ def _alternated(
             metric.product,
             edges.factor,
             weights,
-            tolerance=_ROUGH * tolerance,
+            tolerance=tolerance,
             budget=_ROUND_BUDGET,
         )
         weights, products = solved.values, law.products + solved.products
