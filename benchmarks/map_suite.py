@@ -93,7 +93,8 @@ def measured(
     print(
         f"  {city:<28} {size:4d} {nats[0]:5.3g}-{nats[1]:<5.3g} kept {row.kept:.3f}"
         f" (least {row.least:.3f})  mse {error / 1e6:9.4f} km2 = {row.to_half:.3f} of exp eps/2,"
-        f" {row.to_laplace:.3f} of Laplace(min); remapped {row.remapped:.3f}  {cpu:6.1f} s  {row.chosen}",
+        f" {row.to_laplace:.3f} of Laplace(min); remapped {row.remapped:.3f}"
+        f"  {cpu:6.1f} s  {row.chosen}",
         flush=True,
     )
     return row
