@@ -8,6 +8,7 @@ caches and further sources use that same report; nothing is drawn again for them
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -189,7 +190,7 @@ def nearby(
             around = Length(interest.m + session_radius(session, confidence).m)
         else:
             noise = mechanism_of(mechanism, epsilon)
-            around = retrieval_radius(noise, interest, confidence)
+            around = _radius_of(noise, interest, confidence)
             drawn = Asking(noise, ledger, subject).report(here, rng)
         lon, lat, moved = rounded_degrees(*drawn, lattice_decimals(noise))
         around = Length(around.m + moved)
@@ -197,6 +198,17 @@ def nearby(
         around = interest
     found = source.around(lon, lat, around.m)
     return _sorted(found, here, (lon, lat), interest, around, stated, k, filtered)
+
+
+def _radius_of(mechanism: Any, interest: Length, confidence: float) -> Length:
+    """The retrieval radius; that of a map is a sum over all its cells, so it is kept."""
+    try:
+        return _kept_radius(mechanism, interest, confidence)
+    except TypeError:  # a mechanism that cannot be a key
+        return retrieval_radius(mechanism, interest, confidence)
+
+
+_kept_radius = lru_cache(maxsize=16)(retrieval_radius)
 
 
 def _from_session(
