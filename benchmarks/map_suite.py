@@ -69,7 +69,7 @@ def measured(
     city: str, size: int, nats: tuple[float, float], asked: PrivacyMap, prior: object = None
 ) -> Row:
     start = time.process_time()
-    mechanism = EikonalMechanism.build(asked)
+    mechanism = EikonalMechanism.build(asked, places="cells")
     cpu = time.process_time() - start
     error = mechanism.mse(prior)  # type: ignore[arg-type]
     half = EikonalMechanism.exponential(asked).mse(prior)  # type: ignore[arg-type]

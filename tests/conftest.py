@@ -40,6 +40,7 @@ SLOW = (
     "queries/test_answer.py",
     "queries/test_sensitivity.py",
     "queries/test_universal_optimality.py",
+    "sampling/test_spline.py",
     "solvers/eikonal/",
     "solvers/geodesic/",
     "solvers/optimal/",

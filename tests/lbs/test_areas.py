@@ -92,7 +92,7 @@ LEVELS = 1e-3 * (1 + 4.0 * (np.mgrid[:8, :9][1] > 4))
 
 @pytest.fixture(scope="module")
 def eikonal():
-    return wh.EikonalMechanism.build(wh.PrivacyMap(LEVELS, "400 m"))
+    return wh.EikonalMechanism.build(wh.PrivacyMap(LEVELS, "400 m"), places="cells")
 
 
 def covered(mechanism, secret, radius_m, seed, metric):
@@ -189,7 +189,7 @@ def test_a_map_on_a_projected_plane_has_true_radii():
     asked = wh.PrivacyMap(np.full((5, 5), 0.002), "400 m", tuple(origin), plane)
     flat = wh.PrivacyMap(np.full((5, 5), 0.002 / plane.scale), "400 m")
     true, on_plane = (
-        wh.retrieval_radius(wh.EikonalMechanism.build(one), "1 m", 0.9).m - 1
+        wh.retrieval_radius(wh.EikonalMechanism.build(one, places="cells"), "1 m", 0.9).m - 1
         for one in (asked, flat)
     )
     assert true == pytest.approx(on_plane / 0.9705, rel=2e-3)
@@ -257,3 +257,13 @@ def test_the_auditor_finds_a_radius_that_was_adapted_to_the_draw():
     broken = wh.audit.statistical(lambda secrets: squeezed(secrets, True), **asked)
     assert broken.refuted
     assert broken.epsilon_lower > 2 * noise.epsilon.per_m
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_radii_of_a_map_hold_at_places_between_its_centres(confidence):
+    mechanism = wh.EikonalMechanism.build(wh.PrivacyMap(LEVELS, "400 m"))
+    radius = wh.retrieval_radius(mechanism, "1 m", confidence).m - 1
+    places = [(1990.0, 1210.0), (2001.0, 1599.0), (0.0, 0.0), (1400.0, 1000.0)]
+    for seed, place in enumerate(places):
+        share = covered(mechanism, place, radius, 20 + seed, Euclidean())
+        assert share >= confidence - spread(confidence)

@@ -107,12 +107,12 @@ def samplers() -> dict[str, Callable[[Randomness], Any]]:
             wh.opt_priv_channel(grid(), prior(), most_loss="80 m"), rng
         ),
         "eikonal-continuous": lambda rng: wh.EikonalMechanism.build(
-            privacy_map(), places="continuous"
+            privacy_map(), places="bilinear"
         ).report(in_map(), rng=rng),
         "eikonal-query": lambda rng: query().report(in_map(), rng=rng),
-        "eikonal-cells": lambda rng: wh.EikonalMechanism.build(privacy_map()).report(
-            in_map(), rng=rng
-        ),
+        "eikonal-cells": lambda rng: wh.EikonalMechanism.build(
+            privacy_map(), places="cells"
+        ).report(in_map(), rng=rng),
         "two-sided-geometric": lambda rng: wh.TwoSidedGeometric("1/2", 1.0).report(
             np.arange(40.0)[:, None] / 2, rng=rng
         ),

@@ -6,7 +6,9 @@ the mean.  None looks at a secret or at a draw.
 - Noise on the globe or a plane states its own radii (:class:`TrueRadii`).
 - A channel's and a map's law is finite: distances are rounded up to 2^-16 of the largest and their
   probabilities summed.  Within a map a secret is up to half a diagonal from its cell's centre,
-  with continuous places up to a whole one from the centre it is rounded to.
+  with bilinear places up to a whole one from the centre it is rounded to.  With continuous places
+  the law is that of the centre as a place, and tails elsewhere in the cell are at most e^d times
+  as likely, d the metric that is kept between the two.
 - Moving reports to the closest place of a box that holds the secret takes them no farther from it
   on a plane (projections onto convex sets contract).  To any other closest place, p for z:
   d(x, p) <= d(x, z) + d(z, p) <= 2 d(x, z) + d(x, region).
@@ -88,6 +90,8 @@ class _Finite:
     slack: float = 0.0
     plane: Plane | None = None
     """For distances that were measured on it."""
+    lift: FloatArray | None = None
+    """How many times as likely the tails may be, for each secret."""
 
     def quantile(self, chance: float) -> float:
         wanted = probability(chance) * (1 + 2.0**-40)
@@ -119,11 +123,16 @@ class _Finite:
 
     def _sums(self) -> Iterator[FloatArray]:
         """For each secret: the probability of a distance up to each multiple of the step."""
+        start = 0
         for chances, distances in self.rows():
             bins = np.ceil(distances / self._step * (1 - 2.0**-40)).astype(np.int64)
             bins += np.arange(len(bins))[:, None] * (_BINS + 1)
             counts = np.bincount(bins.ravel(), chances.ravel(), len(bins) * (_BINS + 1))
-            yield np.cumsum(counts.reshape(len(bins), -1), axis=1)
+            sums = np.cumsum(counts.reshape(len(bins), -1), axis=1, dtype=np.float64)
+            if self.lift is not None:
+                sums = 1.0 - self.lift[start : start + len(bins), None] * (1.0 - sums)
+            start += len(bins)
+            yield sums
 
 
 def report_errors(
@@ -223,26 +232,33 @@ def map_errors(
     to = centres
     if remap is not None:
         to = np.asarray(remap(Points(centres, mechanism.space)).coordinates)
-    law, secrets = mechanism.built.law, mechanism.built.secrets
+    secrets = mechanism.built.secrets
     lengths = np.ones(len(to)) if per_report is None else per_report
 
     def rows() -> Rows:
         for low in range(0, len(secrets), _BATCH):
-            some = secrets[low : low + _BATCH]
-            masses = (law.weights * law.table[law.metric.distances(some)]).astype(np.float64)
-            chances = masses / masses.sum(axis=1, keepdims=True)
-            apart = Euclidean()(centres[some][:, None], to[None])
-            yield chances, apart / lengths
+            some = np.arange(low, min(low + _BATCH, len(secrets)))
+            apart = Euclidean()(centres[secrets[some]][:, None], to[None])
+            yield mechanism.centre_laws(some), apart / lengths
 
     extent = np.ptp(np.concatenate([centres, to]), axis=0)
     largest = float(np.hypot(*extent)) / float(lengths.min())
     weights = None if prior is None else mechanism.map.normalised_prior(prior)
+    lift = _lift(mechanism) if mechanism.places == "continuous" else None
     if per_report is not None:
-        return _Finite(rows, largest, weights)
-    return _Finite(rows, largest, weights, place_slack(mechanism), mechanism.map.plane)
+        return _Finite(rows, largest, weights, lift=lift)
+    return _Finite(rows, largest, weights, place_slack(mechanism), mechanism.map.plane, lift)
+
+
+def _lift(mechanism: EikonalMechanism) -> FloatArray:
+    """e^d for the largest d between a centre and a place of its cell, half a diagonal away."""
+    from scipy.ndimage import maximum_filter
+
+    levels = maximum_filter(mechanism.map.plane_levels(), size=3, mode="nearest")
+    return np.asarray(np.exp(levels * math.hypot(*mechanism.map.sides) / 2).ravel())
 
 
 def place_slack(mechanism: EikonalMechanism) -> float:
     """How far a secret may be from the centre whose law it has, on the map's plane."""
     diagonal = math.hypot(*mechanism.map.raster.cell)
-    return diagonal if mechanism.places == "continuous" else diagonal / 2
+    return diagonal if mechanism.places == "bilinear" else diagonal / 2

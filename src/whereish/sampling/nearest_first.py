@@ -22,7 +22,7 @@ from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
-__all__ = ["Workspace", "draw", "draw_padded"]
+__all__ = ["Workspace", "draw", "draw_padded", "grow", "reach"]
 
 
 class Workspace:
@@ -40,7 +40,59 @@ class Workspace:
 
 
 @kernel
-def _grow(  # noqa: PLR0912 (one loop with its queue: calls would cost more than they tell)
+def _spread(
+    edges: Any,
+    offsets: Any,
+    cell: int,
+    now: int,
+    distance: Any,
+    touched: Any,
+    bucket: Any,
+    queue: Any,
+    marks: int,
+    entries: int,
+) -> tuple[int, int]:
+    """Relax the neighbours of a settled cell; cells touched and entries of the queue after it."""
+    mask, count = len(bucket) - 1, len(offsets)
+    for k in range(2 * count):
+        if k < count:
+            weight, other = edges[0, cell, k], cell - offsets[k]
+        else:
+            weight, other = edges[1, cell, k - count], cell + offsets[k - count]
+        far = now + np.int64(weight)
+        if far < distance[other]:
+            if distance[other] == LIMIT:
+                touched[marks] = other
+                marks += 1
+            distance[other] = far
+            queue[entries, 0] = other
+            queue[entries, 1] = bucket[far & mask]
+            queue[entries, 2] = far & mask
+            bucket[far & mask] = entries
+            entries += 1
+    return marks, entries
+
+
+@kernel
+def _clean(
+    distance: Any,
+    settled: Any,
+    touched: Any,
+    bucket: Any,
+    queue: Any,
+    marks: int,
+    entries: int,
+) -> None:
+    """Leave the scratch memory as it was found."""
+    for entry in range(entries):
+        bucket[queue[entry, 2]] = -1
+    for mark in range(marks):
+        distance[touched[mark]] = LIMIT
+        settled[touched[mark]] = False
+
+
+@kernel
+def grow(
     edges: Any,
     offsets: Any,
     weights: Any,
@@ -54,7 +106,7 @@ def _grow(  # noqa: PLR0912 (one loop with its queue: calls would cost more than
     queue: Any,
 ) -> int:
     """The padded cell whose mass takes the sum above `threshold`, or -1 beyond the horizon."""
-    mask, count = len(bucket) - 1, len(offsets)
+    mask = len(bucket) - 1
     distance[source] = 0
     touched[0], marks = source, 1
     queue[0, 0], queue[0, 1], queue[0, 2] = source, -1, 0
@@ -75,23 +127,10 @@ def _grow(  # noqa: PLR0912 (one loop with its queue: calls would cost more than
         if total > threshold:
             found = cell
             break
-        for k in range(2 * count):
-            if k < count:
-                weight, other = edges[0, cell, k], cell - offsets[k]
-            else:
-                weight, other = edges[1, cell, k - count], cell + offsets[k - count]
-            far = now + np.int64(weight)
-            if far < distance[other]:
-                if distance[other] == LIMIT:
-                    touched[marks] = other
-                    marks += 1
-                distance[other] = far
-                queue[entries, 0] = other
-                queue[entries, 1] = bucket[far & mask]
-                queue[entries, 2] = far & mask
-                bucket[far & mask] = entries
-                entries += 1
-                waiting += 1
+        marks, more = _spread(
+            edges, offsets, cell, now, distance, touched, bucket, queue, marks, entries
+        )
+        waiting, entries = waiting + more - entries, more
     if found < 0:
         far = decay[LIMIT]
         for cell in range(len(settled)):
@@ -100,12 +139,55 @@ def _grow(  # noqa: PLR0912 (one loop with its queue: calls would cost more than
                 if total > threshold:
                     found = cell
                     break
-    for entry in range(entries):
-        bucket[queue[entry, 2]] = -1
-    for mark in range(marks):
-        distance[touched[mark]] = LIMIT
-        settled[touched[mark]] = False
+    _clean(distance, settled, touched, bucket, queue, marks, entries)
     return found
+
+
+@kernel
+def reach(
+    edges: Any,
+    offsets: Any,
+    source: int,
+    targets: Any,
+    found: Any,
+    distance: Any,
+    settled: Any,
+    touched: Any,
+    bucket: Any,
+    queue: Any,
+) -> None:
+    """Distances from `source` to a few cells into `found`, LIMIT where they reach the horizon.
+
+    Nearest cells first, until all targets are settled.
+    """
+    mask = len(bucket) - 1
+    distance[source] = 0
+    touched[0], marks = source, 1
+    queue[0, 0], queue[0, 1], queue[0, 2] = source, -1, 0
+    bucket[0], entries, waiting = 0, 1, 1
+    now, missing = 0, len(targets)
+    for k in range(len(targets)):
+        found[k] = LIMIT
+    while waiting > 0 and missing > 0:
+        entry = bucket[now & mask]
+        if entry < 0:
+            now += 1
+            continue
+        bucket[now & mask] = queue[entry, 1]
+        waiting -= 1
+        cell = queue[entry, 0]
+        if settled[cell] or distance[cell] != now:
+            continue
+        settled[cell] = True
+        for k in range(len(targets)):
+            if targets[k] == cell:
+                found[k] = now
+                missing -= 1
+        marks, more = _spread(
+            edges, offsets, cell, now, distance, touched, bucket, queue, marks, entries
+        )
+        waiting, entries = waiting + more - entries, more
+    _clean(distance, settled, touched, bucket, queue, marks, entries)
 
 
 @kernel
@@ -125,7 +207,7 @@ def draw(
     """One report per source (padded cells); `weights` are padded too, 0 in the border."""
     out = np.empty(len(sources), np.int64)
     for i in range(len(sources)):
-        out[i] = _grow(
+        out[i] = grow(
             edges,
             offsets,
             weights,

@@ -20,7 +20,7 @@ def city() -> tuple[wh.PrivacyMap, np.ndarray]:
 @pytest.fixture(scope="module")
 def built() -> wh.EikonalMechanism:
     levels, density = city()
-    return wh.EikonalMechanism.build(levels, prior=density)
+    return wh.EikonalMechanism.build(levels, places="cells", prior=density)
 
 
 def test_the_recommended_law_is_remapped_and_keeps_the_guarantee(built):
@@ -44,7 +44,7 @@ def test_the_recommended_law_is_remapped_and_keeps_the_guarantee(built):
 
 def test_without_a_prior_it_recommends_itself():
     levels, _ = city()
-    mechanism = wh.EikonalMechanism.build(levels)
+    mechanism = wh.EikonalMechanism.build(levels, places="cells")
     assert mechanism.recommended is mechanism
     assert "prior" not in mechanism.account()
 
@@ -63,10 +63,12 @@ def test_a_smoother_map_is_suggested_where_steps_cost_much(built):
     """A checkerboard of 4 x 4 cells at 1:20, against a smooth map."""
     i, j = np.indices((16, 16))
     levels = 3e-4 * 20.0 ** ((i // 4 + j // 4) % 2)
-    rough = wh.EikonalMechanism.build(wh.PrivacyMap(levels, cell="500 m"))
+    rough = wh.EikonalMechanism.build(wh.PrivacyMap(levels, cell="500 m"), places="cells")
     assert rough.lowered.mean() < 0.9
     assert "map.smoothed('" in rough.account()
-    smooth = wh.EikonalMechanism.build(wh.PrivacyMap(np.full((8, 8), 1e-3), cell="500 m"))
+    smooth = wh.EikonalMechanism.build(
+        wh.PrivacyMap(np.full((8, 8), 1e-3), cell="500 m"), places="cells"
+    )
     assert "smoothed" not in smooth.account()
 
 

@@ -34,12 +34,12 @@ def step_map() -> PrivacyMap:
 
 @pytest.fixture(scope="module")
 def city() -> EikonalMechanism:
-    return EikonalMechanism.build(city_map())
+    return EikonalMechanism.build(city_map(), places="cells")
 
 
 @pytest.fixture(scope="module")
 def step() -> EikonalMechanism:
-    return EikonalMechanism.build(step_map())
+    return EikonalMechanism.build(step_map(), places="cells")
 
 
 def channel(mechanism: EikonalMechanism) -> np.ndarray:
@@ -108,7 +108,7 @@ def test_a_place_outside_is_taken_for_the_closest_cell(city):
 def test_continuous_places_pass_the_audit_across_a_border_and_cells_fail_it(rng):
     """Two places 20 m apart on either side of a cell border."""
     privacy_map = PrivacyMap(np.full((12, 12), 2e-3), "500 m")
-    cells = EikonalMechanism.build(privacy_map)
+    cells = EikonalMechanism.build(privacy_map, places="cells")
     continuous = EikonalMechanism.build(privacy_map, places="continuous")
     assert continuous.factor <= 1.0
     x, y = np.array([2990.0, 3250.0]), np.array([3010.0, 3250.0])
@@ -135,7 +135,7 @@ def test_continuous_places_pass_the_audit_across_a_border_and_cells_fail_it(rng)
 @pytest.mark.parametrize(("level", "flat"), [(2e-3, False), (4e-4, True)])
 def test_continuous_reports_follow_the_bilinear_mixture(level, flat, rng, tmp_path):
     mechanism = EikonalMechanism.build(
-        PrivacyMap(np.full((10, 10), level), "500 m"), places="continuous"
+        PrivacyMap(np.full((10, 10), level), "500 m"), places="bilinear"
     )
     assert (mechanism.built.law.core > 0) == flat
     mechanism.save(tmp_path / "m.npz")
@@ -223,7 +223,7 @@ def test_a_law_that_is_not_its_certificate_is_found_out(step):
 
 def test_maps_along_a_line(rng):
     wealth = PrivacyMap(0.5 + 2.0 * np.linspace(0, 1, 50), cell=(0.2, 0.2))
-    for places in ("cells", "continuous"):
+    for places in ("cells", "bilinear", "continuous"):
         mechanism = EikonalMechanism.build(wealth, places=places)
         assert mechanism.factor <= 1.0
         report = mechanism.report(np.array([1.0, 5.0]), rng=rng)
@@ -234,7 +234,7 @@ def test_maps_along_a_line(rng):
         EikonalMechanism.build(wealth, frame=3)
 
 
-@pytest.mark.parametrize("places", ["cells", "continuous"])
+@pytest.mark.parametrize("places", ["cells", "bilinear", "continuous"])
 def test_one_cell_is_always_reported(places, rng, tmp_path):
     mechanism = EikonalMechanism.build(PrivacyMap([[1e-3]], "100 m"), places=places)
     assert mechanism.report([[10.0, 20.0]], rng=rng).coordinates.tolist() == [[50.0, 50.0]]
@@ -243,7 +243,7 @@ def test_one_cell_is_always_reported(places, rng, tmp_path):
     assert EikonalMechanism.load(tmp_path / "m.npz").lowered.tolist() == [[1.0]]
 
 
-@pytest.mark.parametrize("places", ["cells", "continuous"])
+@pytest.mark.parametrize("places", ["cells", "bilinear", "continuous"])
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 2), (3, 12)])
 def test_small_maps_of_oblong_cells(places, shape, rng):
     """The promise by brute force: all pairs of centres, all reports."""
@@ -267,12 +267,14 @@ def test_a_plane_that_stretches_gets_a_smaller_level():
     levels, paris = np.full((6, 6), 2e-3), (256_000.0, 6_250_000.0)
     flat = PrivacyMap(levels, "500 m")
     stretched = PrivacyMap(levels, "500 m", origin=paris, plane=mercator)
-    plain, wide = EikonalMechanism.build(flat, frame=0), EikonalMechanism.build(stretched, frame=0)
+    plain, wide = (
+        EikonalMechanism.build(levels, places="cells", frame=0) for levels in (flat, stretched)
+    )
     assert wide.mse() > 1.2 * plain.mse()
 
 
 def test_dividing_out_the_stencil(city):
-    divided = EikonalMechanism.build(city_map(), divide_stencil=True)
+    divided = EikonalMechanism.build(city_map(), places="cells", divide_stencil=True)
     assert divided.divided == pytest.approx(1.0275, abs=1e-4)
     assert divided.mse() > city.mse()
     x, y = np.array([[1000.0, 1000.0]]), np.array([[6000.0, 3000.0]])
@@ -310,3 +312,26 @@ def test_secrets_beyond_the_declared_region_are_refused():
     near = PrivacyMap(np.full((4, 4), 1e-3), cell="1 km", origin=(5e3, 5e3), plane=plane)
     with pytest.raises(InvalidInput, match="declared region"):
         EikonalMechanism.build(near).report([[0.0, 9e6]])
+
+
+def test_squared_error_and_posterior_mean_between_cells():
+    """Against the law itself at the nodes of the rule, on a map with cells without weight."""
+    mechanism = EikonalMechanism.build(PrivacyMap(step_map().values[8:16, 6:14], "500 m"), frame=0)
+    centres = mechanism.reports.centres()
+    nodes, shares = np.array([-1, 0, 1]) * 500 * np.sqrt(0.15), np.array([5, 8, 5]) / 18
+    prior = np.arange(1.0, 65.0)
+    total, moments = 0.0, np.zeros((len(centres), 3))
+    for weight, place in zip(prior / prior.sum(), mechanism.map.raster.centres(), strict=True):
+        for dx, p in zip(nodes, shares, strict=True):
+            for dy, q in zip(nodes, shares, strict=True):
+                u = place + np.array([dx, dy])
+                law = weight * p * q * mechanism.distribution(u).ravel()
+                total += float(law @ ((centres - u) ** 2).sum(axis=1))
+                moments += law[:, None] * np.array([1.0, *u])
+    assert mechanism.mse(prior) == pytest.approx(total, rel=1e-4)
+    possible = moments[:, 0] > 1e-9
+    remap = mechanism.posterior_mean(prior)
+    moved = remap(Points(centres, mechanism.space)).coordinates
+    means = moments[possible, 1:] / moments[possible, :1]
+    np.testing.assert_allclose(moved[possible], means, atol=1.0)
+    assert mechanism.mse(prior, remap=remap) < mechanism.mse(prior)

@@ -123,7 +123,7 @@ def test_two_answers_have_the_closed_form():
 
 def test_the_identity_is_the_eikonal_mechanism():
     privacy_map = PrivacyMap(np.full((8, 8), 1e-3), "1500 m")
-    plain = EikonalMechanism.build(privacy_map, frame=0)
+    plain = EikonalMechanism.build(privacy_map, places="cells", frame=0)
     asked = EikonalMechanism.build(privacy_map, query=np.arange(64).reshape(8, 8))
     for place in privacy_map.raster.centres()[::7]:
         np.testing.assert_allclose(

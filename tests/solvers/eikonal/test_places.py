@@ -158,7 +158,7 @@ def sampled_factor(mechanism: EikonalMechanism) -> float:
 def test_edges_beyond_the_horizon_are_certified_like_all_others(shape):
     """Neighbours whose distance saturates differ by all of the table, not by less."""
     mechanism = EikonalMechanism.build(
-        PrivacyMap(np.full(shape, 1e3), cell=(1e8, 1e8)), places="continuous"
+        PrivacyMap(np.full(shape, 1e3), cell=(1e8, 1e8)), places="bilinear"
     )
     assert mechanism.built.law.metric.weights.min() == 65535
     factor = sampled_factor(mechanism)
@@ -187,7 +187,7 @@ def test_a_bound_over_edges_at_the_horizon_sees_them():
 def test_a_single_row_may_have_a_frame(shape, frame, tmp_path):
     levels = np.linspace(1e-3, 2e-3, 6).reshape(shape)
     privacy_map = PrivacyMap(levels, cell=(100.0, 60.0))
-    mechanism = EikonalMechanism.build(privacy_map, places="continuous", frame=frame)
+    mechanism = EikonalMechanism.build(privacy_map, places="bilinear", frame=frame)
     assert mechanism.reports.shape == (shape[0] + 2 * frame, shape[1] + 2 * frame)
     assert 0.9 < sampled_factor(mechanism) <= mechanism.factor <= 1.0
     mechanism.save(tmp_path / "row.npz")
@@ -198,7 +198,7 @@ def test_a_single_row_may_have_a_frame(shape, frame, tmp_path):
 def test_the_least_price_on_oblong_cells_is_the_one_that_is_told(cell):
     def build(price: float) -> EikonalMechanism:
         levels = np.full((3, 3), price / min(cell))
-        return EikonalMechanism.build(PrivacyMap(levels, cell=cell), places="continuous")
+        return EikonalMechanism.build(PrivacyMap(levels, cell=cell), places="bilinear")
 
     with pytest.raises(InvalidInput, match=r"continuous places .*; got 0\.008:") as told:
         build(0.008)
@@ -212,7 +212,7 @@ def test_the_least_price_on_oblong_cells_is_the_one_that_is_told(cell):
 def test_reports_on_a_small_map_depend_on_the_secret(price):
     """Where all of the map lies within the flat core, nothing else would be left."""
     mechanism = EikonalMechanism.build(
-        PrivacyMap(np.full((6, 6), price / 100), cell="100 m"), places="continuous"
+        PrivacyMap(np.full((6, 6), price / 100), cell="100 m"), places="bilinear"
     )
     assert sampled_factor(mechanism) <= mechanism.factor <= 1.0
     a, b = (mechanism.distribution(place).ravel() for place in ([50.0, 50.0], [550.0, 550.0]))

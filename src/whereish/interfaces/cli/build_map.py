@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -102,10 +102,10 @@ def linear_formula(text: str) -> tuple[float, float]:
 @click.option("--smooth", help="Blur the map by so much first, as '1 km'.")
 @click.option(
     "--places",
-    type=click.Choice(["cells", "continuous"]),
-    default="cells",
+    type=click.Choice(["continuous", "cells", "bilinear"]),
+    default="continuous",
     show_default=True,
-    help="What a secret is: a cell, or a place between cells (more noise).",
+    help="What a secret is: a place, a cell, or a place rounded at random (more noise).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 def build_map(
@@ -177,7 +177,7 @@ def build_map(
         privacy_map = privacy_map.smoothed(blur)
     mechanism = EikonalMechanism.build(
         privacy_map,
-        places="continuous" if places == "continuous" else "cells",
+        places=cast(Any, places),
         progress=_show if sys.stderr.isatty() else None,
     )
     mechanism.save(output)

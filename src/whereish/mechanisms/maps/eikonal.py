@@ -14,6 +14,11 @@ kept.
 
 Stored are the map, the weights and the sums; a report grows shortest paths from its
 secret until the drawn mass is reached.
+
+Secrets are places: between cells the law is the geometric mean of those of the nine cells around,
+P(y | u) = prod_c P(y | c)^{B_c(u)} / Z(u) with biquadratic spline weights B, certified to keep
+|grad ln P(y | u)| <= eps(u) at every place (:mod:`whereish.solvers.eikonal.between`), and drawn
+exactly, without Z (:mod:`whereish.sampling.spline`).
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from pathlib import Path
 from typing import Self, Unpack, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
@@ -50,9 +55,13 @@ from whereish.privacy.metric import Metric
 from whereish.randomness import Randomness, secure
 from whereish.sampling.bilinear import corners, rounded
 from whereish.sampling.eikonal import LawSampler
+from whereish.sampling.spline import SplineSampler
+from whereish.sampling.spline_coin import nine_around
+from whereish.solvers.eikonal.between import cell_laws, geometric_laws, report_blocks
 from whereish.solvers.eikonal.cells import BuiltLaw, exponential_law
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.eikonal.squared_error import posterior_means, squared_errors
+from whereish.solvers.splines.means import posterior_moments, squared_distances
 from whereish.space.points import Points, Space
 from whereish.space.raster import Raster
 
@@ -75,8 +84,9 @@ class EikonalMechanism(Composable, Loadable):
     built
         The certified law and the map in use.
     places
-        "cells": the guarantee is between the cells of two secrets.  "continuous": between
-        the places themselves, rounded at random to a centre around them.
+        "continuous": the guarantee is between places; the law of one is the geometric mean of
+        those of the nine cells around it.  "cells": between the cells of two secrets.
+        "bilinear": between places, each rounded at random to one of four centres.
     neighbours
         Directions of the stencil.
     divided
@@ -87,7 +97,7 @@ class EikonalMechanism(Composable, Loadable):
     Raises
     ------
     InvalidInput
-        If `places` is neither "cells" nor "continuous"; in `build`, if cells are too small.
+        If `places` is none of these words; in `build`, if cells are too small.
 
     Examples
     --------
@@ -126,7 +136,7 @@ class EikonalMechanism(Composable, Loadable):
         privacy_map: PrivacyMap,
         *,
         query: Query | None = None,
-        places: Places = "cells",
+        places: Places | None = None,
         neighbours: int | None = None,
         frame: int | None = None,
         divide_stencil: bool = False,
@@ -142,10 +152,11 @@ class EikonalMechanism(Composable, Loadable):
             centres: an :class:`~whereish.mechanisms.maps.query.EikonalQuery` then reports
             answers.  By default the place itself.
         places
-            "cells" or "continuous": what a secret is.
+            What a secret is: "continuous" (default), a place, as a GPS gives it; "cells", for
+            those whose secrets are cells; "bilinear", a place, as in earlier versions.  A query
+            is about cells.
         neighbours
-            8, 16 or 32 directions; by default 16 on cells and 32 on continuous places.  More
-            make the discrete metric rounder and the build slower.
+            8, 16 or 32 directions; by default 16 on cells, 32 on places.  More are rounder, slower.
         frame
             Cells without users around the map, in which eps rises, so that reports near its
             edge spread outwards.  By default as many as that takes, or none where it would
@@ -156,7 +167,7 @@ class EikonalMechanism(Composable, Loadable):
         divide_stencil
             Divide the map by the stencil factor (1.0275 or 1.0131 on square cells), so that
             the promise of "cells" holds in the continuous metric too (proven for constant
-            levels).  "continuous" is proven in that metric as it is.
+            levels).  On places it is proven in that metric as it is.
         prior
             Where people are, over the map's cells (need not be normalised): laws are then
             compared under it, :attr:`recommended` remaps reports by it, and :meth:`account`
@@ -164,11 +175,14 @@ class EikonalMechanism(Composable, Loadable):
         progress
             Called with the round and its certified factor.
         """
-        options = EikonalOptions(places, neighbours, frame, divide_stencil)
+        kind = places
+        if kind is None:
+            kind = "continuous" if query is None else "cells"
+        options = EikonalOptions(kind, neighbours, frame, divide_stencil)
         if query is not None:
             if prior is not None:
                 raise InvalidInput("a query is built without a prior; leave it out")
-            if places != "cells" or frame:
+            if kind != "cells" or frame:
                 raise InvalidInput("a query is about cells, without a frame; leave both out")
             return EikonalQuery.build(
                 privacy_map,
@@ -179,7 +193,7 @@ class EikonalMechanism(Composable, Loadable):
             )
         weights = None if prior is None else privacy_map.normalised_prior(prior)
         built, divided = options.solve(privacy_map, progress, weights)
-        return cls(privacy_map, built, places, options.directions, divided, weights)
+        return cls(privacy_map, built, kind, options.directions, divided, weights)
 
     @classmethod
     def exponential(cls, privacy_map: PrivacyMap, *, neighbours: int = 16) -> EikonalMechanism:
@@ -201,13 +215,13 @@ class EikonalMechanism(Composable, Loadable):
     @cached_property
     def metric(self) -> Metric:
         """What is kept."""
-        base = MapGeodesic(self.map, self.neighbours, self.places == "continuous")
+        base = MapGeodesic(self.map, self.neighbours, self.places != "cells")
         return base if self.divided == 1.0 else (1.0 / self.divided) * base
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """The certified promise."""
-        if self.places == "continuous":
+        if self.places != "cells":
             source = (
                 "gradient of the log-probability over all places and reports is at most"
                 f" {self.built.gradient_factor:.6f} of eps"
@@ -261,16 +275,19 @@ class EikonalMechanism(Composable, Loadable):
 
         Secrets outside the map are taken for its closest place.  The time of a draw grows
         with its distance from the secret; with ``padded=True`` every batch of up to 64
-        secrets takes the same work, whatever the secrets and the draws.
+        secrets (7 on continuous places) takes the same work, whatever the secrets and the
+        draws; on continuous places a batch is repeated with probability below 2^-37.
         """
         source = secure(rng)
         coordinates = self.map.checked_places(secrets)
         raster = self.map.raster
-        if self.places == "cells":
-            cells = raster.locate(coordinates)
+        if self.places == "continuous":
+            row, column = self._spline.draw(coordinates, source, padded=padded)
         else:
-            cells = rounded(raster, coordinates, source)
-        row, column = self._sampler.draw(self.built.secrets[cells], source, padded=padded)
+            cells = raster.locate(coordinates)
+            if self.places == "bilinear":
+                cells = rounded(raster, coordinates, source)
+            row, column = self._sampler.draw(self.built.secrets[cells], source, padded=padded)
         (x, y), (width, height) = self.reports.origin, self.reports.cell
         centres = np.column_stack([x + (column + 0.5) * width, y + (row + 0.5) * height])
         if self.map.one_dimensional:
@@ -281,24 +298,38 @@ class EikonalMechanism(Composable, Loadable):
     def _sampler(self) -> LawSampler:
         return LawSampler(self.built.law)
 
+    @cached_property
+    def _spline(self) -> SplineSampler:
+        return SplineSampler(self.built, self.map.raster)
+
     def distribution(self, place: ArrayLike) -> FloatArray:
         """Probabilities of all reports for one secret, over the cells of :attr:`reports`."""
         coordinates = self.map.checked_places(np.atleast_1d(place))
         if len(coordinates) != 1:
             raise InvalidInput(f"distribution takes one place; got {len(coordinates)}")
-        if self.places == "cells":
-            cells, shares = self.map.raster.locate(coordinates), np.ones(1)
+        raster = self.map.raster
+        if self.places == "continuous":
+            nine = nine_around(raster, coordinates)
+            law = geometric_laws(self.built, nine.cells(raster.columns), nine.weights)[0]
+        elif self.places == "bilinear":
+            cells, shares = corners(raster, coordinates[0])
+            law = shares @ cell_laws(self.built, cells)
         else:
-            cells, shares = corners(self.map.raster, coordinates[0])
-        law = self.built.law
-        inner = self.built.secrets[cells]
-        masses = law.weights * law.table[law.metric.distances(inner)]
-        laws = masses.astype(np.float64) / law.sums[inner].astype(np.float64)[:, None]
-        return np.asarray(shares @ laws).reshape(self.reports.shape)
+            law = cell_laws(self.built, raster.locate(coordinates))[0]
+        return np.asarray(law).reshape(self.reports.shape)
+
+    def centre_laws(self, cells: NDArray[np.intp]) -> FloatArray:
+        """(n, reports) laws of the centres of cells; those of the cells, on bilinear places too."""
+        if self.places != "continuous":
+            return cell_laws(self.built, cells)
+        raster = self.map.raster
+        nine = nine_around(raster, raster.centres()[cells])
+        return geometric_laws(self.built, nine.cells(raster.columns), nine.weights)
 
     def mse(self, prior: ArrayLike | None = None, *, remap: Remap | None = None) -> float:
-        """Expected squared error in square metres of the plane, secrets at cell centres.
+        """Expected squared error in square metres of the plane.
 
+        Secrets are at cell centres; on continuous places they are spread evenly over their cells.
         `prior` is over the map's cells (uniform by default) and need not be normalised;
         `remap` is applied to the reports first.
         """
@@ -306,10 +337,16 @@ class EikonalMechanism(Composable, Loadable):
         places = self.reports.centres()
         reports = places
         if remap is not None:
-            space = self.map.plane
-            reports = np.asarray(remap(Points(places, space)).coordinates)
-        errors = squared_errors(self.built.law, self.built.secrets, places, reports)
+            reports = np.asarray(remap(Points(places, self.map.plane)).coordinates)
+        if self.places == "continuous":
+            errors, _ = squared_distances(report_blocks(self.built), *self._grid, reports)
+        else:
+            errors = squared_errors(self.built.law, self.built.secrets, places, reports)
         return float(weights @ errors)
+
+    @property
+    def _grid(self) -> tuple[tuple[int, int], tuple[float, float], FloatArray]:
+        return self.map.shape, self.map.sides, self.map.raster.centres()
 
     def posterior_mean(self, prior: ArrayLike | None = None) -> Remap:
         """The Bayesian remap for squared error: each report to the posterior mean place.
@@ -317,7 +354,14 @@ class EikonalMechanism(Composable, Loadable):
         ``mechanism >> mechanism.posterior_mean(prior)`` keeps the guarantee whatever the prior.
         """
         weights, places = self.map.normalised_prior(prior), self.reports.centres()
-        means = posterior_means(self.built.law, self.built.secrets, places, weights)
+        if self.places == "continuous":
+            law, grid = self.built, self._grid
+            _, masses = squared_distances(report_blocks(law), *grid, places)
+            moments = posterior_moments(report_blocks(law), *grid, weights, masses, len(places))
+            mass = moments[:, :1]
+            means = np.where(mass > 0, moments[:, 1:] / np.maximum(mass, 1e-300), places)
+        else:
+            means = posterior_means(self.built.law, self.built.secrets, places, weights)
         raster, line = self.reports, self.map.one_dimensional
 
         def remap(reports: Points) -> Points:

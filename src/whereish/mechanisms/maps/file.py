@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.maps import entries
-from whereish.mechanisms.maps.options import Places, check_places
+from whereish.mechanisms.maps.options import Places
 from whereish.mechanisms.saved import Artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.solvers.eikonal.between import slopes_between
 from whereish.solvers.eikonal.cells import BuiltLaw, inner_cells, prices_on_cells
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, edges_between, worst_edge
 from whereish.solvers.eikonal.margin import framed
@@ -27,6 +28,9 @@ from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 from whereish.solvers.geodesic.lanes import LIMIT
 
 __all__ = ["law_entries", "recertified", "saved_law"]
+
+_KINDS: dict[str, Places] = {"cells": "cells", "continuous": "bilinear", "splines": "continuous"}
+"""What files call the places: those named "continuous" are of the time when that was bilinear."""
 
 
 def law_entries(
@@ -39,11 +43,11 @@ def law_entries(
         "weights": law.weights.astype(np.uint32),
         "sums": law.sums[built.secrets],
     }
-    if places == "continuous":
+    if places == "bilinear":
         arrays["used"] = built.used.astype(np.float32)
     return arrays, {
         **entries.edge_certificate(mechanism, law),
-        "places": places,
+        "places": next(kind for kind, named in _KINDS.items() if named == places),
         "frame": built.frame,
         "gradient_factor": built.gradient_factor,
         "core": law.core,
@@ -56,10 +60,12 @@ def law_entries(
 def saved_law(saved: Artefact) -> tuple[PrivacyMap, BuiltLaw, Places, int, float]:
     """Map, law, kind of places, neighbours and divisor of a file, certified anew."""
     privacy_map, neighbours, divided = entries.saved_map(saved)
-    places, sides = saved.certificate["places"], privacy_map.sides
-    check_places(places)
+    kind, sides = saved.certificate["places"], privacy_map.sides
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InvalidInput(f"places must be one of {', '.join(_KINDS)} in a file; got {kind!r}")
+    places = _KINDS[kind]
     frame = _saved_frame(saved, privacy_map)
-    if places == "continuous":
+    if places == "bilinear":
         used, prices = _saved_levels(saved, privacy_map), prices_on_places
     else:
         used, prices = privacy_map.plane_levels(divided), prices_on_cells
@@ -127,12 +133,19 @@ def recertified(
     if not np.array_equal(sums, law.sums) or sweeps > law.sweeps:
         raise NotPrivate("the sums of this mechanism are not those of its weights")
     factors = edge_factors(law.metric, sums, built.promised)
-    if places == "continuous" and privacy_map.values.size > 1:
-        asked = privacy_map.plane_levels(divided)
-        found = entries.kept_factor(gradient_factors(built, asked, privacy_map.sides))
+    acceptance = 1.0 if places == "continuous" else None
+    if places != "cells" and privacy_map.values.size > 1:
+        asked, sides = privacy_map.plane_levels(divided), privacy_map.sides
+        if places == "continuous":
+            slopes = slopes_between(built, asked, sides, bar=1.0)
+            gradients, acceptance = slopes.factors, slopes.acceptance
+        else:
+            gradients = gradient_factors(built, asked, sides)
+        found = entries.kept_factor(gradients)
     else:
         real = edges_between(law.metric, np.isin(np.arange(law.metric.cells), built.secrets))
         found = entries.kept_factor(factors[real])
     factor, worst = worst_edge(factors, law.metric)
-    gradient = found if places == "continuous" else None
-    return replace(built, law=replace(law, factor=factor, worst=worst), gradient_factor=gradient)
+    gradient = found if places != "cells" else None
+    law = replace(law, factor=factor, worst=worst)
+    return replace(built, law=law, gradient_factor=gradient, acceptance=acceptance)

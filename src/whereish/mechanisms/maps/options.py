@@ -13,6 +13,7 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import stencil_factor
+from whereish.solvers.eikonal.between import law_between
 from whereish.solvers.eikonal.cells import BuiltLaw, law_on_cells
 from whereish.solvers.eikonal.places import law_on_places
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
@@ -28,13 +29,15 @@ __all__ = [
     "levels_in_use",
 ]
 
-Places = Literal["cells", "continuous"]
+Places = Literal["cells", "continuous", "bilinear"]
+"""What a secret is: a cell, or a place, between cells by a geometric mean of laws or (as before) by
+rounding to one of four centres at random."""
 
 
 class BuildKeywords(TypedDict, total=False):
     """What :meth:`EikonalMechanism.build` takes besides the map and a query."""
 
-    places: Places
+    places: Places | None
     neighbours: int | None
     frame: int | None
     divide_stencil: bool
@@ -46,7 +49,7 @@ class BuildKeywords(TypedDict, total=False):
 class EikonalOptions:
     """How a mechanism is built; see :meth:`EikonalMechanism.build` for each option."""
 
-    places: Places = "cells"
+    places: Places = "continuous"
     neighbours: int | None = None
     frame: int | None = None
     divide_stencil: bool = False
@@ -81,9 +84,12 @@ class EikonalOptions:
         rows, columns = (count + 2 * (self.frame or 0) for count in privacy_map.shape)
         check_map_size(rows, columns)
         levels, divided = levels_in_use(privacy_map, self.directions, self.divide_stencil)
-        on_cells = self.places == "cells"
-        solver = partial(law_on_cells, prior=prior) if on_cells else law_on_places
-        built = solver(
+        solvers: dict[str, Callable[..., BuiltLaw]] = {
+            "cells": partial(law_on_cells, prior=prior),
+            "continuous": law_between,
+            "bilinear": law_on_places,
+        }
+        built = solvers[self.places](
             levels,
             privacy_map.sides,
             neighbours=self.directions,
@@ -114,9 +120,9 @@ def check_map_size(rows: int, columns: int) -> None:
 
 
 def check_places(places: object) -> None:
-    """Refuse anything but "cells" and "continuous"."""
-    if places not in ("cells", "continuous"):
-        raise InvalidInput(f"places must be 'cells' or 'continuous'; got {places!r}")
+    """Refuse anything but "cells", "continuous" and "bilinear"."""
+    if places not in ("cells", "continuous", "bilinear"):
+        raise InvalidInput(f"places must be 'cells', 'continuous' or 'bilinear'; got {places!r}")
 
 
 def checked_neighbours(neighbours: int) -> int:

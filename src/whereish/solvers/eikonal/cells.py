@@ -85,6 +85,7 @@ class BuiltLaw:
     promised : edge prices that the law keeps, on the framed grid.
     gradient_factor : largest |grad ln P|/eps on continuous places; None on cells.
     comparison : with the simpler laws of the map; None where none was made.
+    acceptance : least chance that a draw between cells is accepted; None for other laws.
     """
 
     law: CertifiedLaw
@@ -93,6 +94,7 @@ class BuiltLaw:
     promised: FloatArray
     gradient_factor: float | None = None
     comparison: Comparison | None = None
+    acceptance: float | None = None
 
     @cached_property
     def secrets(self) -> IntArray:

@@ -1,0 +1,366 @@
+"""Exact draws from a law between cells: a cell, a report of its law, and a coin.
+
+P(y | u) = prod_c P(y | c)^{B_c(u)} / Z(u), B the spline weights of the nine cells around u
+(:mod:`whereish.solvers.splines.weights`).  The geometric mean is nowhere above the arithmetic one,
+so this draws from it without Z: take cell c with probability B_c(u), draw y from P(. | c), keep it
+with probability
+
+    prod_c P(y | c)^{B_c(u)} / sum_c B_c(u) P(y | c)  <=  1,
+
+else begin anew; Z(u) is the chance of keeping it.  Which cell, is a comparison of a uniform with
+spline weights of the place that the doubles name, along each axis; the coin is one with nine
+quotients of integers.  Uniforms are strings of bits of which as many are drawn as it takes; doubles
+decide with a bound on their error, and what they leave open goes to fractions and balls.  So the
+law is exactly the stated one.
+
+By Hoeffding's lemma the coin's chance is at least e^{-r^2/8}, r the range of ln P(y | c) over the
+nine cells, which their edges bound for all y: most draws are kept without a look at other distances
+than those of the draw itself.
+
+How many draws it takes depends on the place, and how long each takes on the report.
+:meth:`SplineSampler.draw` with ``padded=True`` makes a fixed number of draws for every place, each
+with the same work, and takes the first that is kept; :attr:`SplineSampler.attempts` is the number
+after which none is kept with probability below 2^-40, and then as many follow again.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
+from whereish.randomness import Randomness
+from whereish.sampling.nearest_first import Workspace, grow, reach
+from whereish.sampling.spline_coin import (
+    KEPT,
+    OPEN,
+    chosen_cells,
+    coin,
+    coins,
+    doubt,
+    exact_coin,
+    nine_around,
+    surprises,
+)
+from whereish.solvers.eikonal.cells import BuiltLaw
+from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.geodesic.masses import uniform_below
+from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
+from whereish.space.raster import Raster
+
+__all__ = ["SplineSampler"]
+
+_RESIDUAL = 2.0**-40
+_LARGEST = 2**16  # attempts of padded draws
+
+
+@kernel
+def _attempt(
+    edges: Any,
+    offsets: Any,
+    weights: Any,
+    decay: Any,
+    logs: Any,
+    sources: Any,
+    thresholds: Any,
+    nine: Any,
+    shares: Any,
+    log_sums: Any,
+    surprise: Any,
+    errors: Any,
+    quantum: float,
+    distance: Any,
+    settled: Any,
+    touched: Any,
+    bucket: Any,
+    queue: Any,
+    found: Any,
+    status: Any,
+    distances: Any,
+) -> None:
+    """One draw and its coin for each place; `distances` are filled where the coin needed them."""
+    value = np.empty(9)
+    for i in range(len(sources)):
+        y = grow(
+            edges,
+            offsets,
+            weights,
+            decay,
+            sources[i],
+            thresholds[i],
+            distance,
+            settled,
+            touched,
+            bucket,
+            queue,
+        )
+        found[i] = y
+        middle, level = nine[i, 4], log_sums[i, 4]
+        low, high = 0.0, 0.0
+        for k in range(9):
+            step = nine[i, k] - middle
+            price = 0.0
+            for m in range(len(offsets)):
+                if step == offsets[m]:
+                    price = edges[1, middle, m] * quantum
+                elif step == -offsets[m]:
+                    price = edges[0, middle, m] * quantum
+            low = min(low, level - log_sums[i, k] - price)
+            high = max(high, level - log_sums[i, k] + price)
+        spread = (high - low) * (1.0 + 1e-9)
+        if surprise[i] - doubt(surprise[i]) > spread * spread / 8.0 + 1e-9:
+            status[i] = KEPT
+            continue
+        reach(
+            edges,
+            offsets,
+            y,
+            nine[i],
+            distances[i],
+            distance,
+            settled,
+            touched,
+            bucket,
+            queue,
+        )
+        for k in range(9):
+            value[k] = logs[distances[i, k]] - log_sums[i, k]
+        status[i] = coin(value, shares[i], surprise[i], errors[i])
+
+
+@kernel
+def _padded_attempts(
+    edges: Any,
+    offsets: Any,
+    rows: int,
+    cols: int,
+    weights: Any,
+    decay: Any,
+    sources: Any,
+    sweeps: int,
+    lanes: Any,
+    thresholds: Any,
+    found: Any,
+    distances: Any,
+) -> None:
+    """Draws for up to seven places, in time that depends on neither places nor draws.
+
+    Lanes 9p to 9p + 8 search from the nine cells of place p; attempt k of it draws from the law of
+    lane ``lanes[p, k]`` of these with ``thresholds[p, k]``.
+    """
+    pitch = cols + 2 * BORDER
+    D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
+    batch_distances(D, edges, offsets, rows, cols, sources, sweeps)
+    places, attempts = lanes.shape
+    total = np.zeros(9, np.uint64)
+    for p in range(places):
+        total[:] = 0
+        found[p, :] = 0
+        for i in range(rows):
+            base = (i + BORDER) * pitch + BORDER
+            for c in range(base, base + cols):
+                for k in range(9):
+                    total[k] += weights[c] * decay[D[c, 9 * p + k]]
+                for k in range(attempts):
+                    found[p, k] += np.int64(total[lanes[p, k]] <= thresholds[p, k])
+        for k in range(attempts):
+            cell = found[p, k]
+            at = (cell // cols + BORDER) * pitch + cell % cols + BORDER
+            found[p, k] = at
+            for m in range(9):
+                distances[p, k, m] = D[at, 9 * p + m]
+
+
+@dataclass(frozen=True, eq=False)
+class SplineSampler:
+    """Draws reports of a law between the cells of `raster`; scratch memory is each thread's own."""
+
+    built: BuiltLaw
+    raster: Raster
+
+    def draw(
+        self, coordinates: FloatArray, source: Randomness, *, padded: bool
+    ) -> tuple[IntArray, IntArray]:
+        """Row and column (of the law's grid) of one report for each place."""
+        drawn = self._padded(coordinates, source) if padded else self._drawn(coordinates, source)
+        row, column = np.divmod(drawn, self.built.law.metric.pitch)
+        return row - BORDER, column - BORDER
+
+    @cached_property
+    def attempts(self) -> int:
+        """Draws for each place with ``padded=True``: all rejected with probability below 2^-40."""
+        accepted = self.built.acceptance or 0.0
+        if accepted >= 1.0:
+            return 1
+        rejected = math.log1p(-max(accepted, 1e-12))
+        return min(_LARGEST, math.ceil(math.log(_RESIDUAL) / rejected))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to other processes: not the scratch space of this one's threads."""
+        return {name: value for name, value in vars(self).items() if name != "_scratch"}
+
+    @cached_property
+    def _scratch(self) -> threading.local:
+        return threading.local()
+
+    @cached_property
+    def _tables(self) -> tuple[NDArray[np.uint64], FloatArray, IntArray, FloatArray]:
+        """Padded weights, ln of the masses' table, padded cells and ln of sums of the secrets."""
+        law = self.built.law
+        metric = law.metric
+        weights = np.zeros(metric.edges.shape[1], np.uint64)
+        weights[metric.padded(np.arange(metric.cells))] = law.weights
+        padded = metric.padded(self.built.secrets)
+        logs = np.log(law.table.astype(np.float64))
+        return weights, logs, padded, np.log(law.sums[self.built.secrets].astype(np.float64))
+
+    def _drawn(self, coordinates: FloatArray, source: Randomness) -> IntArray:
+        law = self.built.law
+        weights, logs, padded, log_sums = self._tables
+        nine = nine_around(self.raster, coordinates)
+        cells, shares = nine.cells(self.raster.columns), nine.weights
+        out = np.empty(len(coordinates), np.int64)
+        pending = np.arange(len(coordinates))
+        while len(pending):
+            whole = len(pending) == len(out)
+            part = nine if whole else nine.of(pending)
+            words = source.words(3 * len(pending)).reshape(-1, 3)
+            chosen = chosen_cells(self.raster, coordinates[pending], part, words, source)
+            secrets = self.built.secrets[chosen]
+            thresholds = uniform_below(law.sums[secrets], source)
+            around_here = cells[pending]
+            found, status, distances = self._attempts(
+                padded[chosen],
+                thresholds,
+                padded[around_here],
+                shares[pending],
+                log_sums[around_here],
+                surprises(words[:, 2]),
+                part.error,
+                weights,
+                logs,
+            )
+            for row in np.flatnonzero(status == OPEN):
+                masses = self._masses(distances[row], around_here[row])
+                word, place = int(words[row, 2]), coordinates[pending[row]]
+                status[row] = exact_coin(self.raster, place, masses, word, source)
+            kept = status == KEPT
+            out[pending[kept]] = found[kept]
+            pending = pending[~kept]
+        return out
+
+    def _attempts(
+        self,
+        sources: IntArray,
+        thresholds: NDArray[np.uint64],
+        nine: IntArray,
+        shares: FloatArray,
+        log_sums: FloatArray,
+        surprise: FloatArray,
+        errors: FloatArray,
+        weights: NDArray[np.uint64],
+        logs: FloatArray,
+    ) -> tuple[IntArray, NDArray[np.int8], NDArray[np.uint16]]:
+        law = self.built.law
+        metric = law.metric
+        space: Workspace | None = getattr(self._scratch, "workspace", None)
+        if space is None:
+            space = self._scratch.workspace = Workspace(metric.edges)
+        found, status = np.empty(len(sources), np.int64), np.empty(len(sources), np.int8)
+        distances = np.empty((len(sources), 9), np.uint16)
+        _attempt(
+            metric.edges,
+            metric.offsets,
+            weights,
+            law.table,
+            logs,
+            sources,
+            thresholds,
+            nine,
+            shares,
+            log_sums,
+            surprise,
+            errors,
+            metric.quantum,
+            space.distance,
+            space.settled,
+            space.touched,
+            space.bucket,
+            space.queue,
+            found,
+            status,
+            distances,
+        )
+        return found, status, distances
+
+    def _masses(
+        self, distances: NDArray[np.uint16], cells: NDArray[np.intp]
+    ) -> list[tuple[int, int]]:
+        law = self.built.law
+        sums = law.sums[self.built.secrets[cells]]
+        return [(int(law.table[d]), int(z)) for d, z in zip(distances, sums, strict=True)]
+
+    def _padded(self, coordinates: FloatArray, source: Randomness) -> IntArray:
+        out = np.empty(len(coordinates), np.int64)
+        together = LANES // 9
+        for first in range(0, len(coordinates), together):
+            part = coordinates[first : first + together]
+            filled = part[np.minimum(np.arange(together), len(part) - 1)]
+            found, kept = self._padded_batch(filled, source)
+            while not kept[: len(part)].any(axis=1).all():
+                more, also = self._padded_batch(filled, source)
+                lacking = ~kept.any(axis=1)
+                found[lacking], kept[lacking] = more[lacking], also[lacking]
+            index = kept.argmax(axis=1)
+            out[first : first + len(part)] = found[np.arange(together), index][: len(part)]
+        return out
+
+    def _padded_batch(
+        self, places: FloatArray, source: Randomness
+    ) -> tuple[IntArray, NDArray[np.bool_]]:
+        """All attempts for seven places: reports, and whether each is kept."""
+        law = self.built.law
+        weights, logs, padded, log_sums = self._tables
+        count, attempts = len(places), self.attempts
+        nine = nine_around(self.raster, places)
+        cells, shares = nine.cells(self.raster.columns), nine.weights
+        words = source.words(3 * count * attempts).reshape(-1, 3)
+        each = np.repeat(np.arange(count), attempts)
+        chosen = chosen_cells(self.raster, places[each], nine.of(each), words, source)
+        # Repeated cells of the rim have equal laws: any lane of them will do.
+        lanes = (cells[each] == chosen[:, None]).argmax(axis=1).reshape(count, attempts)
+        thresholds = uniform_below(law.sums[self.built.secrets[chosen]], source)
+        sources = np.full(LANES, padded[cells[0, 0]], np.int64)
+        sources[: 9 * count] = padded[cells].ravel()
+        found = np.empty((count, attempts), np.int64)
+        distances = np.empty((count, attempts, 9), np.uint16)
+        metric = law.metric
+        _padded_attempts(
+            metric.edges,
+            metric.offsets,
+            *metric.shape,
+            weights,
+            law.table,
+            sources,
+            law.sweeps,
+            lanes,
+            thresholds.reshape(count, attempts),
+            found,
+            distances,
+        )
+        values = logs[distances] - log_sums[cells][:, None, :]
+        surprise = surprises(words[:, 2]).reshape(count, attempts)
+        status = np.empty((count, attempts), np.int8)
+        coins(values, shares, surprise, nine.error, status)
+        for p, k in np.argwhere(status == OPEN):
+            masses = self._masses(distances[p, k], cells[p])
+            word = int(words[p * attempts + k, 2])
+            status[p, k] = exact_coin(self.raster, places[p], masses, word, source)
+        return found, status == KEPT

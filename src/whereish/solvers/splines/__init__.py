@@ -1,0 +1,1 @@
+"""Laws between the centres of cells: geometric means with spline weights, and their slopes."""

@@ -1,0 +1,289 @@
+"""The compiled sums and maxima behind the slopes of a spline law, 64 reports at a time.
+
+A block holds, for every cell c and 64 reports y, the logarithm a_y(c) of a mass up to what all
+reports share (float32).  Within a cell F_y(u) = sum_c B_c(u) a_y(c) is biquadratic, and its
+gradient G_y has, in the Bernstein basis of degree (2, 2) of the cell, the control points
+
+    x-part: (p + p')/2, p', (p' + p'')/2 over the rows, of (d-, (d- + d+)/2, d+),
+
+d-, d+ the differences of a_y to the neighbours in x, p, p', p'' those of the three rows; the
+y-part likewise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray
+from whereish.compiled import kernel
+from whereish.solvers.geodesic.lanes import LANES
+
+__all__ = ["MOMENTS", "add_moments", "raise_slopes"]
+
+MOMENTS = 9
+"""Sums at a node: 1, G_x, G_y, G_x^2, G_y^2, then bounds over the cell of F_xx^2 + F_xy^2,
+F_yy^2 + F_xy^2, |F_xxy| and |F_xyy|; each times the mass."""
+
+
+@kernel
+def _total(p: Any, q: Any) -> float:
+    """The sum of 64 numbers, pairwise."""
+    for k in range(8):
+        q[k] = ((p[k] + p[k + 8]) + (p[k + 16] + p[k + 24])) + (
+            (p[k + 32] + p[k + 40]) + (p[k + 48] + p[k + 56])
+        )
+    total = 0.0
+    for k in range(8):
+        total += np.float64(q[k])
+    return total
+
+
+@kernel
+def _curvatures(A: Any, cells: Any, ih: Any, iw: Any, bounds: Any) -> None:
+    """Bounds over a cell of second and third derivatives, for each of 64 reports."""
+    two = np.float32(2.0)
+    for k in range(LANES):
+        a, b, c = A[cells[0], k], A[cells[1], k], A[cells[2], k]
+        d, e, f = A[cells[3], k], A[cells[4], k], A[cells[5], k]
+        g, h, i = A[cells[6], k], A[cells[7], k], A[cells[8], k]
+        x0, x1, x2 = a - two * b + c, d - two * e + f, g - two * h + i
+        y0, y1, y2 = a - two * d + g, b - two * e + h, c - two * f + i
+        west = max(abs((e - d) - (b - a)), abs((h - g) - (e - d)))
+        east = max(abs((f - e) - (c - b)), abs((i - h) - (f - e)))
+        mixed = max(west, east) * (iw * ih)
+        across = max(abs(x0), abs(x1), abs(x2)) * (iw * iw)
+        along = max(abs(y0), abs(y1), abs(y2)) * (ih * ih)
+        bounds[0, k] = across * across + mixed * mixed
+        bounds[1, k] = along * along + mixed * mixed
+        bounds[2, k] = max(abs(x1 - x0), abs(x2 - x1)) * (iw * iw * ih)
+        bounds[3, k] = max(abs(y1 - y0), abs(y2 - y1)) * (ih * ih * iw)
+
+
+@kernel
+def _exponentials(w: Any, halvings: int) -> None:
+    """w <- exp(w·2^halvings), for |w| <= 1/4: Taylor to degree 6, then squared."""
+    one = np.float32(1.0)
+    for k in range(LANES):
+        x = w[k]
+        p = np.float32(1 / 24) + x * (np.float32(1 / 120) + x * np.float32(1 / 720))
+        w[k] = one + x * (one + x * (np.float32(0.5) + x * (np.float32(1 / 6) + x * p)))
+    for _ in range(halvings):
+        for k in range(LANES):
+            w[k] = w[k] * w[k]
+
+
+@kernel
+def add_moments(  # noqa: PLR0912 (one pass over cells, nodes and lanes)
+    A: NDArray[np.float32],
+    E: NDArray[np.float32],
+    top: NDArray[np.float32],
+    floor: NDArray[np.float32],
+    halvings: NDArray[np.int64],
+    active: NDArray[np.bool_],
+    height: float,
+    width: float,
+    weights: NDArray[np.float32],
+    slopes: NDArray[np.float32],
+    out: FloatArray,
+    kept: FloatArray,
+) -> None:
+    """Add a block's moments at the nodes of the active cells to `out`, its masses to `kept`.
+
+    `A` and `E` are (cells, 64): logarithms, and masses at the cells.  Nodes lie at n equal steps
+    through every cell, so that the node at its end is the first of the next; `weights` and
+    `slopes` are (n, 3).  `active` is one row and column larger than the cells: the last nodes.
+    Cells whose largest logarithm `top` is below `floor` are left out.
+    """
+    n = len(weights)
+    rows, cols = active.shape[0] - 1, active.shape[1] - 1
+    cells = np.empty(9, np.int64)
+    bounds = np.empty((4, LANES), np.float32)
+    a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
+    w, gx, gy = (
+        np.empty(LANES, np.float32),
+        np.empty(LANES, np.float32),
+        np.empty(LANES, np.float32),
+    )
+    p, q = np.empty(LANES, np.float32), np.empty(8, np.float32)
+    ih, iw = np.float32(1.0 / height), np.float32(1.0 / width)
+    for i in range(rows + 1):
+        for j in range(cols + 1):
+            here = min(i, rows - 1) * cols + min(j, cols - 1)
+            if not active[i, j] or top[here] < floor[here]:
+                continue
+            for r in range(3):
+                for s in range(3):
+                    row, column = min(max(i + r - 1, 0), rows - 1), min(max(j + s - 1, 0), cols - 1)
+                    cells[3 * r + s] = row * cols + column
+            here = cells[4]
+            if i < rows and j < cols:
+                kept[here] += _total(E[here], q)
+            scale = np.float32(1.0 / (1 << halvings[here]))
+            _curvatures(A, cells, ih, iw, bounds)
+            for v in range(n if i < rows else 1):
+                w0, w1, w2 = weights[v, 0], weights[v, 1], weights[v, 2]
+                g0, g1, g2 = slopes[v, 0] * ih, slopes[v, 1] * ih, slopes[v, 2] * ih
+                for s in range(3):
+                    south, middle, north = cells[s], cells[3 + s], cells[6 + s]
+                    for k in range(LANES):
+                        e = A[here, k]
+                        x, y, z = A[south, k] - e, A[middle, k] - e, A[north, k] - e
+                        a[s, k] = w0 * x + w1 * y + w2 * z
+                        d[s, k] = g0 * x + g1 * y + g2 * z
+                for h in range(n if j < cols else 1):
+                    w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
+                    g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
+                    for k in range(LANES):
+                        w[k] = (w0 * a[0, k] + w1 * a[1, k] + w2 * a[2, k]) * scale
+                        gx[k] = g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k]
+                        gy[k] = w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k]
+                    _exponentials(w, halvings[here])
+                    for k in range(LANES):
+                        w[k] = w[k] * E[here, k]
+                    o = out[n * i + v, n * j + h]
+                    o[0] += _total(w, q)
+                    for k in range(LANES):
+                        p[k] = w[k] * gx[k]
+                    o[1] += _total(p, q)
+                    for k in range(LANES):
+                        p[k] = p[k] * gx[k]
+                    o[3] += _total(p, q)
+                    for k in range(LANES):
+                        p[k] = w[k] * gy[k]
+                    o[2] += _total(p, q)
+                    for k in range(LANES):
+                        p[k] = p[k] * gy[k]
+                    o[4] += _total(p, q)
+                    for m in range(4):
+                        for k in range(LANES):
+                            p[k] = w[k] * bounds[m, k]
+                        o[5 + m] += _total(p, q)
+
+
+@kernel
+def _worst(VX: Any, VY: Any, inverse: Any, top: Any) -> float:
+    """The largest |V|^2 / e^2 over nine control points and 64 reports."""
+    for k in range(LANES):
+        top[k] = np.float32(0.0)
+    for m in range(9):
+        s = inverse[m]
+        for k in range(LANES):
+            top[k] = max(top[k], (VX[m, k] * VX[m, k] + VY[m, k] * VY[m, k]) * s)
+    best = np.float32(0.0)
+    for k in range(LANES):
+        best = max(best, top[k])
+        if np.isnan(top[k]):
+            best = np.float32(np.inf)
+    return np.float64(best)
+
+
+@kernel
+def _half(V: Any, out: Any, step: int, other: int, upper: bool) -> None:
+    """Control points of one half of a biquadratic along an axis (de Casteljau)."""
+    half, quarter = np.float32(0.5), np.float32(0.25)
+    for r in range(3):
+        first = r * other
+        second, third = first + step, first + 2 * step
+        for k in range(LANES):
+            a, b, c = V[first, k], V[second, k], V[third, k]
+            middle = quarter * a + half * b + quarter * c
+            out[first, k] = middle if upper else a
+            out[second, k] = half * (b + c) if upper else half * (a + b)
+            out[third, k] = c if upper else middle
+
+
+@kernel
+def _quarter(V: Any, out: Any, scratch: Any, which: int) -> None:
+    """Control points on a quarter of the square: south-west, south-east, north-west, north-east."""
+    _half(V, scratch, 3, 1, which >= 2)
+    _half(scratch, out, 1, 3, which % 2 == 1)
+
+
+@kernel
+def _gradients(A: Any, c: Any, ih: Any, iw: Any, mean: Any, VX: Any, VY: Any) -> None:
+    """Control points of G - M on a cell, for each of 64 reports; `mean` has those of M."""
+    h = np.float32(0.5)
+    for s in range(3):
+        # x-part: row s of the control points lies between the rows of cells.
+        low, high = (0, 1) if s == 0 else ((1, 1) if s == 1 else (1, 2))
+        for k in range(LANES):
+            west = h * (
+                (A[c[3 * low + 1], k] - A[c[3 * low], k])
+                + (A[c[3 * high + 1], k] - A[c[3 * high], k])
+            )
+            east = h * (
+                (A[c[3 * low + 2], k] - A[c[3 * low + 1], k])
+                + (A[c[3 * high + 2], k] - A[c[3 * high + 1], k])
+            )
+            west, east = west * iw, east * iw
+            VX[3 * s, k] = west - mean[3 * s, 0]
+            VX[3 * s + 1, k] = h * (west + east) - mean[3 * s + 1, 0]
+            VX[3 * s + 2, k] = east - mean[3 * s + 2, 0]
+            south = h * ((A[c[3 + low], k] - A[c[low], k]) + (A[c[3 + high], k] - A[c[high], k]))
+            north = h * (
+                (A[c[6 + low], k] - A[c[3 + low], k]) + (A[c[6 + high], k] - A[c[3 + high], k])
+            )
+            south, north = south * ih, north * ih
+            VY[s, k] = south - mean[s, 1]
+            VY[3 + s, k] = h * (south + north) - mean[3 + s, 1]
+            VY[6 + s, k] = north - mean[6 + s, 1]
+
+
+@kernel
+def raise_slopes(
+    A: NDArray[np.float32],
+    shape: tuple[int, int],
+    height: float,
+    width: float,
+    mean: NDArray[np.float32],
+    on_cells: NDArray[np.float32],
+    on_quarters: NDArray[np.float32],
+    on_sixteenths: NDArray[np.float32],
+    extra: FloatArray,
+    known: NDArray[np.bool_],
+    bar: float,
+    best: FloatArray,
+) -> None:
+    """Raise `best`, per cell, to the largest bound of |G - m| / eps over a block's reports.
+
+    `mean` (cells, 9, 2) has the control points of a biquadratic M with |m - M| / eps <= `extra`;
+    the next three 1/eps^2 at control points that are nowhere above eps.  A square is cut into
+    quarters, and these again, while its bound exceeds both `bar` and what the cell has already.
+    Cells that are `known` are left alone.
+    """
+    rows, cols = shape
+    cells = np.empty(9, np.int64)
+    VX, VY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
+    QX, QY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
+    SX, SY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
+    scratch, top = np.empty((9, LANES), np.float32), np.empty(LANES, np.float32)
+    ih, iw = np.float32(1.0 / height), np.float32(1.0 / width)
+    for i in range(rows):
+        for j in range(cols):
+            here = i * cols + j
+            if known[here]:
+                continue
+            for r in range(3):
+                for s in range(3):
+                    row, column = min(max(i + r - 1, 0), rows - 1), min(max(j + s - 1, 0), cols - 1)
+                    cells[3 * r + s] = row * cols + column
+            _gradients(A, cells, ih, iw, mean[here], VX, VY)
+            enough = max(max(bar, best[here]) - extra[here], 0.0) ** 2
+            found = _worst(VX, VY, on_cells[here], top)
+            if found > enough:
+                found = 0.0
+                for m in range(4):
+                    _quarter(VX, QX, scratch, m)
+                    _quarter(VY, QY, scratch, m)
+                    part = _worst(QX, QY, on_quarters[here, m], top)
+                    if part > max(enough, found):
+                        part = 0.0
+                        for n in range(4):
+                            _quarter(QX, SX, scratch, n)
+                            _quarter(QY, SY, scratch, n)
+                            part = max(part, _worst(SX, SY, on_sixteenths[here, 4 * m + n], top))
+                    found = max(found, part)
+            best[here] = max(best[here], np.sqrt(found) + extra[here])

@@ -1,0 +1,137 @@
+"""Squared errors and posterior means of a spline law, secrets spread evenly over their cells.
+
+Within a cell the mean is taken by the Gauss-Legendre rule with 3 x 3 nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
+from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.splines.bound import Block
+from whereish.solvers.splines.weights import spline_weights
+
+__all__ = ["posterior_moments", "squared_distances"]
+
+_NODES: FloatArray = np.array([-1.0, 0.0, 1.0]) * np.sqrt(0.15)
+_SHARES: FloatArray = np.array([5.0, 8.0, 5.0]) / 18.0
+_FAR = -18.0  # ln of masses so small that no mean shows them
+
+
+@kernel
+def _masses(A: Any, E: Any, i: int, j: int, rows: int, cols: int, v: Any, h: Any, w: Any) -> None:
+    """Masses at a node of cell (i, j) with the weights v along its column and h along its row."""
+    here = i * cols + j
+    for k in range(LANES):
+        w[k] = np.float32(0.0)
+    for r in range(3):
+        row = min(max(i + r - 1, 0), rows - 1)
+        for s in range(3):
+            cell = row * cols + min(max(j + s - 1, 0), cols - 1)
+            share = v[r] * h[s]
+            for k in range(LANES):
+                w[k] += share * (A[cell, k] - A[here, k])
+    for k in range(LANES):
+        w[k] = np.exp(w[k]) * E[here, k]
+
+
+@kernel
+def _add_distances(
+    block: Any, shape: Any, weights: Any, places: Any, offsets: Any, to: Any, out: Any
+) -> None:
+    A, E, top = block
+    rows, cols = shape
+    w = np.empty(LANES, np.float32)
+    for i in range(rows):
+        for j in range(cols):
+            if top[i * cols + j] < _FAR:
+                continue
+            for a in range(3):
+                for b in range(3):
+                    _masses(A, E, i, j, rows, cols, weights[a], weights[b], w)
+                    x = places[i * cols + j, 0] + offsets[b, 0]
+                    y = places[i * cols + j, 1] + offsets[a, 1]
+                    mass, total = 0.0, 0.0
+                    for k in range(len(to)):
+                        mass += w[k]
+                        total += w[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
+                    out[i * cols + j, 3 * a + b, 0] += mass
+                    out[i * cols + j, 3 * a + b, 1] += total
+
+
+@kernel
+def _add_posteriors(
+    block: Any, shape: Any, weights: Any, places: Any, offsets: Any, scale: Any, out: Any
+) -> None:
+    A, E, top = block
+    rows, cols = shape
+    w = np.empty(LANES, np.float32)
+    for i in range(rows):
+        for j in range(cols):
+            cell = i * cols + j
+            if top[cell] < _FAR:
+                continue
+            for a in range(3):
+                for b in range(3):
+                    _masses(A, E, i, j, rows, cols, weights[a], weights[b], w)
+                    share = scale[cell, 3 * a + b]
+                    x, y = places[cell, 0] + offsets[b, 0], places[cell, 1] + offsets[a, 1]
+                    for k in range(len(out)):
+                        p = share * w[k]
+                        out[k, 0] += p
+                        out[k, 1] += p * x
+                        out[k, 2] += p * y
+
+
+def squared_distances(
+    blocks: Iterator[tuple[IntArray, Block]],
+    shape: tuple[int, int],
+    cell: tuple[float, float],
+    places: FloatArray,
+    reports: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """E |reports[Y] - u|^2 for u uniform in each cell, and the sums of masses at its nodes.
+
+    `places` are the centres of the map's cells, `reports` where every report is told to be.
+    """
+    out = np.zeros((len(places), 9, 2))
+    weights, offsets = _rule(cell)
+    for index, block in blocks:
+        to = np.ascontiguousarray(reports[index])
+        _add_distances(block, shape, weights, places, offsets, to, out)
+    mass, total = out[..., 0], out[..., 1]
+    return (total / mass) @ np.outer(_SHARES, _SHARES).ravel(), mass
+
+
+def posterior_moments(
+    blocks: Iterator[tuple[IntArray, Block]],
+    shape: tuple[int, int],
+    cell: tuple[float, float],
+    places: FloatArray,
+    prior: FloatArray,
+    masses: FloatArray,
+    count: int,
+) -> FloatArray:
+    """(count, 3) weight and moments of the secrets' places given each report, up to a factor.
+
+    `prior` is over the cells; `masses` are the sums that :func:`squared_distances` found.
+    """
+    scale = prior[:, None] * np.outer(_SHARES, _SHARES).ravel() / masses
+    weights, offsets = _rule(cell)
+    out = np.zeros((count, 3))
+    for index, block in blocks:
+        part = np.zeros((len(index), 3))
+        _add_posteriors(block, shape, weights, places, offsets, scale, part)
+        out[index] = part
+    return out
+
+
+def _rule(cell: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+    """Spline weights at the three nodes of an axis, and these nodes in metres (x, y)."""
+    height, width = cell
+    return spline_weights(_NODES), np.column_stack([_NODES * width, _NODES * height])

@@ -1,0 +1,156 @@
+"""Draws between cells: exactly the geometric mean, and exact where doubles cannot tell."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import whereish as wh
+from whereish.sampling import spline_coin
+from whereish.sampling.spline import SplineSampler
+from whereish.sampling.spline_coin import (
+    KEPT,
+    OPEN,
+    REJECTED,
+    chosen_cells,
+    coin,
+    exact_coin,
+    exact_weights,
+    nine_around,
+)
+from whereish.space.raster import Raster
+
+from laws import chi_square
+
+
+@pytest.fixture(scope="module")
+def hilly() -> wh.EikonalMechanism:
+    i, j = np.mgrid[:9, :8]
+    levels = 1e-3 * (2.0 + np.sin(i / 2.0) * np.cos(j / 1.5))
+    return wh.EikonalMechanism.build(wh.PrivacyMap(levels, "500 m"))
+
+
+@pytest.mark.parametrize("place", [(2130.0, 1840.0), (0.0, 0.0), (3999.0, 2250.0)])
+def test_reports_follow_the_geometric_mean(hilly, place):
+    count = 1_000_000 if place[0] == 2130.0 else 100_000
+    secrets = np.tile(np.array(place), (count, 1))
+    reports = hilly.report(secrets, rng=wh.SeededRandomness(11))
+    cells = hilly.reports.locate(reports.coordinates)
+    counts = np.bincount(cells, minlength=len(hilly.reports) + 1)
+    law = hilly.distribution(place).ravel()
+    assert chi_square(counts, law) > 1e-6
+    # Near misses: the arithmetic mean, and the law 20 m away.
+    nine = nine_around(hilly.map.raster, np.array([place]))
+    laws = np.stack([centre_law(hilly, c) for c in nine.cells(hilly.map.raster.columns)[0]])
+    if count == 1_000_000:
+        assert chi_square(counts, nine.weights[0] @ laws) < 1e-6
+        moved = hilly.distribution(np.array(place) + np.array([20.0, 0.0])).ravel()
+        assert chi_square(counts, moved) < 1e-6
+
+
+def centre_law(mechanism: wh.EikonalMechanism, cell: int) -> np.ndarray:
+    law, secret = mechanism.built.law, mechanism.built.secrets[[cell]]
+    masses = law.weights * law.table[law.metric.distances(secret)[0]].astype(float)
+    return np.asarray(masses / masses.sum())
+
+
+def test_padded_reports_follow_it_too(hilly):
+    place = np.array([2130.0, 1840.0])
+    reports = hilly.report(np.tile(place, (20_000, 1)), rng=wh.SeededRandomness(2), padded=True)
+    cells = hilly.reports.locate(reports.coordinates)
+    counts = np.bincount(cells, minlength=len(hilly.reports) + 1)
+    assert chi_square(counts, hilly.distribution(place).ravel()) > 1e-6
+    assert chi_square(counts, hilly.distribution(place + np.array([120.0, 0.0])).ravel()) < 1e-6
+
+
+def test_the_padded_number_of_attempts_follows_from_the_acceptance(hilly):
+    sampler = SplineSampler(hilly.built, hilly.map.raster)
+    assert (1 - hilly.built.acceptance) ** sampler.attempts <= 2.0**-40
+    assert (1 - hilly.built.acceptance) ** (sampler.attempts - 1) > 2.0**-40
+
+
+def test_cells_are_chosen_by_their_weights():
+    raster = Raster(4, 5, (100.0, 50.0))
+    place = np.array([[233.0, 17.0]])
+    places = np.repeat(place, 200_000, axis=0)
+    source = wh.SeededRandomness(5)
+    nine = nine_around(raster, places)
+    words = source.words(2 * len(places)).reshape(-1, 2)
+    chosen = chosen_cells(raster, places, nine, words, source)
+    expected = np.zeros(20)
+    np.add.at(expected, nine.cells(5)[0], nine.weights[0])
+    assert expected.sum() == pytest.approx(1.0, abs=1e-12)
+    counts = np.bincount(chosen, minlength=20)
+    used = expected > 0
+    assert counts[~used].sum() == 0
+    assert chisquare(counts[used], expected[used] * counts.sum()).pvalue > 1e-6
+    for axis, weights in ((0, nine.down), (1, nine.across)):
+        _, exact = exact_weights(raster, place[0], axis)
+        assert sum(exact) == 1
+        np.testing.assert_allclose(weights[0], [float(w) for w in exact], atol=1e-12)
+
+
+def test_exact_choices_agree_with_doubles(monkeypatch):
+    """With doubles that trust nothing, fractions decide everything, the same way."""
+    raster = Raster(6, 6, (100.0, 100.0))
+    rng = np.random.default_rng(0)
+    places = rng.uniform(-20, 620, (400, 2))
+    words = wh.SeededRandomness(3).words(800).reshape(-1, 2)
+    nine = nine_around(raster, places)
+    fast = chosen_cells(raster, places, nine, words, wh.SeededRandomness(4))
+    doubtful = spline_coin.Nine(
+        nine.rows, nine.columns, nine.down, nine.across, np.full(len(places), 2.0)
+    )
+    slow = chosen_cells(raster, places, doubtful, words, wh.SeededRandomness(4))
+    np.testing.assert_array_equal(fast, slow)
+
+
+def test_coins_agree_with_balls_and_leave_open_what_is_close():
+    raster = Raster(6, 6, (100.0, 100.0))
+    rng = np.random.default_rng(1)
+    seen = set()
+    for _ in range(150):
+        place = rng.uniform(0, 600, 2)
+        nine = nine_around(raster, place[None])
+        masses = [(int(m), 10**6) for m in rng.integers(1, 10**6, 9)]
+        logs = np.array([math.log(a) - math.log(b) for a, b in masses])
+        word = int(rng.integers(0, 2**63)) * 2 + 1
+        surprise = -math.log((word + 0.5) / 2**64)
+        found = coin(logs, nine.weights[0], surprise, float(nine.error[0]))
+        seen.add(found)
+        exact = exact_coin(raster, place, masses, word, wh.SeededRandomness(9))
+        assert found == (KEPT if exact else REJECTED)
+        chance = math.exp(nine.weights[0] @ logs) / (nine.weights[0] @ np.exp(logs))
+        near = coin(logs, nine.weights[0], -math.log(chance), float(nine.error[0]))
+        assert near == OPEN
+        for shift, expected in ((1e-9, True), (-1e-9, False)):
+            word = int(Fraction(chance * (1 - shift)) * 2**64)
+            assert exact_coin(raster, place, masses, word, wh.SeededRandomness(9)) is expected
+    assert seen == {KEPT, REJECTED}
+
+
+def test_equal_masses_are_always_kept():
+    raster = Raster(6, 6, (100.0, 100.0))
+    place = np.array([222.0, 333.0])
+    top = 2**64 - 1
+    assert exact_coin(raster, place, [(3, 7)] * 9, top, wh.SeededRandomness(1))
+
+
+def test_acceptance_is_the_normaliser(hilly):
+    """The share of draws that are kept is Z(u), as the law itself says."""
+    place = np.array([1750.0, 2250.0])
+    nine = nine_around(hilly.map.raster, place[None])
+    laws = np.stack([centre_law(hilly, c) for c in nine.cells(hilly.map.raster.columns)[0]])
+    weights = nine.weights[0]
+    geometric = np.exp(weights @ np.log(np.maximum(laws, 1e-300)))
+    arithmetic = weights @ laws
+    rng = np.random.default_rng(8)
+    drawn = rng.choice(len(arithmetic), 200_000, p=arithmetic / arithmetic.sum())
+    kept = (rng.random(len(drawn)) < geometric[drawn] / arithmetic[drawn]).mean()
+    Z = geometric.sum()
+    assert hilly.built.acceptance <= Z <= 1.0
+    assert kept == pytest.approx(Z, abs=5 * math.sqrt(Z * (1 - Z) / len(drawn)))

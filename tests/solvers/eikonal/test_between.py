@@ -1,0 +1,146 @@
+"""Laws between cells: the certified slope against dense sampling, on both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whereish.solvers.eikonal.between import law_between, prices_between, slopes_between
+from whereish.solvers.eikonal.cells import BuiltLaw, framed_law, law_on_cells
+from whereish.solvers.splines.weights import around, spline_slopes, spline_weights
+
+CELL = (1.0, 1.0)
+
+
+def levels_at(eps: np.ndarray, down: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """The bilinear interpolant at places in units of cells."""
+    q = np.clip(down - 0.5, 0, eps.shape[0] - 1)
+    p = np.clip(across - 0.5, 0, eps.shape[1] - 1)
+    i, j = np.floor(q).astype(int), np.floor(p).astype(int)
+    u, v = np.minimum(i + 1, eps.shape[0] - 1), np.minimum(j + 1, eps.shape[1] - 1)
+    t, s = q - i, p - j
+    south = (1 - s) * eps[i, j] + s * eps[i, v]
+    return np.asarray((1 - t) * south + t * ((1 - s) * eps[u, j] + s * eps[u, v]))
+
+
+def slopes(
+    built: BuiltLaw, eps: np.ndarray, cell: tuple[float, float], places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """|grad ln P| / eps at places (rows, columns in cells), the cells they are in, and Z."""
+    law, (rows, cols) = built.law, eps.shape
+    masses = law.weights * law.table[law.metric.distances(built.secrets)].astype(float)
+    logs = np.log(masses[:, law.weights > 0] / law.sums[built.secrets].astype(float)[:, None])
+    i = np.minimum(places[:, 0].astype(int), rows - 1)
+    j = np.minimum(places[:, 1].astype(int), cols - 1)
+    down, across = places[:, 0] - i - 0.5, places[:, 1] - j - 0.5
+    cells = around(i, rows)[:, :, None] * cols + around(j, cols)[:, None, :]
+    nine = logs[cells]
+    value = (spline_weights(down), spline_weights(across))
+    slope = (spline_slopes(down) / cell[0], spline_slopes(across) / cell[1])
+
+    def mixed(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.einsum("ni,nj,nijy->ny", a, b, nine)
+
+    P = np.exp(mixed(*value))
+    Z = P.sum(axis=1)
+    P /= Z[:, None]
+    G = np.stack([mixed(slope[0], value[1]), mixed(value[0], slope[1])])
+    G -= (P * G).sum(axis=2, keepdims=True)
+    largest = np.hypot(*G).max(axis=1)
+    return largest / levels_at(eps, places[:, 0], places[:, 1]), i * cols + j, Z
+
+
+def random_places(shape: tuple[int, int], count: int, seed: int) -> np.ndarray:
+    """Anywhere, on centres, borders and corners of cells, and at the rim."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(0, 1, (count, 2)) * shape
+    places[: count // 4] = np.round(places[: count // 4] * 2) / 2
+    places[-3:] = [[0, 0], [shape[0], shape[1]], [0, shape[1]]]
+    return places
+
+
+def hills(rows: int, cols: int) -> np.ndarray:
+    i, j = np.mgrid[:rows, :cols]
+    return 0.3 + 0.25 * np.sin(i / 3.0) * np.cos(j / 2.5)
+
+
+def steps(rows: int, cols: int) -> np.ndarray:
+    i, j = np.mgrid[:rows, :cols]
+    return np.where((i // 4 + j // 5) % 2, 0.9, 0.15)
+
+
+def extreme(rows: int, cols: int) -> np.ndarray:
+    out = np.full((rows, cols), 0.05)
+    out[rows // 2, cols // 2] = 5.0
+    return out
+
+
+MAPS = {
+    "hills": (hills(12, 14), CELL),
+    "steps": (steps(11, 12), CELL),
+    "coarse": (np.full((8, 8), 2.0), CELL),
+    "extreme": (extreme(9, 9), CELL),
+    "line": (hills(1, 20), CELL),
+    "column": (hills(20, 1), CELL),
+    "oblong": (hills(9, 10), (0.6, 1.7)),
+    "pair": (np.array([[0.2, 0.7]]), CELL),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MAPS))
+def test_the_certified_slope_holds_at_every_place(name):
+    eps, cell = MAPS[name]
+    built = law_between(eps, cell)
+    assert built.gradient_factor <= 1.0
+    assert 0.0 < built.acceptance <= 1.0
+    certified = slopes_between(built, eps, cell)
+    found, where, Z = slopes(built, eps, cell, random_places(eps.shape, 1500, 3))
+    assert (found <= certified.factors.ravel()[where]).all()
+    assert found.max() <= 1.0
+    assert Z.min() >= certified.acceptance
+    assert Z.max() <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("name", ["hills", "coarse", "line"])
+def test_the_bound_is_close_and_nearly_the_whole_map_is_used(name):
+    """Two-sided: 0.97 of the map is refuted by the slope itself, 0.99 by the certificate."""
+    eps, cell = MAPS[name]
+    built = law_between(eps, cell)
+    assert slopes_between(built, 0.99 * eps, cell).factors.max() > 1.0
+    found, _, _ = slopes(built, 0.97 * eps, cell, random_places(eps.shape, 4000, 5))
+    assert found.max() > 1.0
+
+
+def test_units_of_length_do_not_matter():
+    eps, _ = MAPS["hills"]
+    near = slopes_between(law_between(eps, CELL), eps, CELL).factors
+    for unit in (1e-3, 1e6):
+        cell = (unit, unit)
+        found = slopes_between(law_between(eps / unit, cell), eps / unit, cell).factors
+        np.testing.assert_allclose(found, near, rtol=1e-5)
+
+
+def test_a_law_that_is_certified_on_cells_alone_is_refuted_between_them():
+    """Certified between centres, but steeper than eps between them: the bound must say so."""
+    eps = steps(11, 12)
+    built = law_on_cells(eps, CELL, neighbours=32)
+    places = random_places(eps.shape, 3000, 7)
+    truth = slopes(built, eps, CELL, places)[0].max()
+    assert truth > 1.1
+    assert slopes_between(built, eps, CELL).factors.max() >= truth
+
+
+def test_shares_are_what_a_constant_level_leaves():
+    """On a large map at a constant level the shares themselves are hardly exceeded."""
+    eps = np.full((24, 24), 0.5)
+    built = framed_law(eps, CELL, prices_between, neighbours=32, frame=0, progress=None)
+    inner = slopes_between(built, eps, CELL).factors[8:-8, 8:-8]
+    assert 0.98 < inner.max() < 1.012
+
+
+def test_saturated_edges_and_single_cells():
+    built = law_between(np.full((2, 2), 1e3), (1e8, 1e8))
+    assert built.gradient_factor <= 1.0
+    alone = law_between(np.array([[1e-3]]), (500.0, 500.0))
+    assert alone.gradient_factor == 0.0
+    assert alone.acceptance == 1.0
