@@ -18,6 +18,8 @@ DATA = Path(os.environ.get("WHEREISH_DATA", _SHARED / "data"))
 PROTOTYPES = Path(os.environ.get("WHEREISH_PROTOTYPES", _SHARED / "prototypes"))
 """The research prototypes that ours is measured against."""
 
+_BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
 
 def cpu_seconds(job: Callable[[], object], repeats: int = 3) -> float:
     """Least CPU time of a few runs: the machine is shared, and noise only adds."""
@@ -35,17 +37,26 @@ def cpu_ratio(theirs: Callable[[], object], ours: Callable[[], object], repeats:
     return min(pair[0] for pair in pairs) / min(pair[1] for pair in pairs)
 
 
-def in_child(code: str) -> dict[str, float]:
-    """CPU seconds and peak memory in MB of `job()` of a new process, and what it returns."""
+def in_child(code: str, **environment: str) -> dict[str, float]:
+    """CPU and wall seconds and peak memory in MB of `job()` of a new process, and its value.
+
+    BLAS has its default threads there, unless `environment` says otherwise.
+    """
     wrapper = (
         f"import json, re, time\n{code}\n"
-        "start = time.process_time(); found = job(); spent = time.process_time() - start\n"
+        "start, wall = time.process_time(), time.perf_counter(); found = job()\n"
+        "spent, wall = time.process_time() - start, time.perf_counter() - wall\n"
         "status = open('/proc/self/status').read()\n"  # ru_maxrss would count the parent's memory
         "peak = int(re.search(r'VmHWM:\\s+(\\d+)', status)[1]) / 1024\n"
-        "print(json.dumps({'cpu': spent, 'peak_mb': peak, **(found or {})}))\n"
+        "print(json.dumps({'cpu': spent, 'wall': wall, 'peak_mb': peak, **(found or {})}))\n"
     )
+    inherited = {key: value for key, value in os.environ.items() if key not in _BLAS_THREADS}
     done = subprocess.run(
-        [sys.executable, "-c", wrapper], check=True, capture_output=True, text=True
+        [sys.executable, "-c", wrapper],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=inherited | environment,
     )
     result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return result

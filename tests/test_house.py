@@ -13,7 +13,7 @@ import whereish
 
 ROOT = Path(whereish.__file__).parent
 LAYERS = [
-    ("arrays", "errors", "units", "compiled", "randomness", "notebook"),
+    ("arrays", "errors", "units", "compiled", "randomness", "threads", "notebook"),
     ("space",),
     ("privacy",),
     ("data",),

@@ -39,6 +39,7 @@ from whereish.solvers.geodesic.masses import (
     decay_table,
     integer_weights,
 )
+from whereish.threads import one_blas_thread
 
 __all__ = [
     "LARGEST_TABLE",
@@ -83,6 +84,7 @@ class QueryLaw(EdgeLaw):
         return np.asarray(self.weights * table[self.distances[:, cells].T])
 
 
+@one_blas_thread()
 def law_on_answers(
     eps: FloatArray,
     cell: tuple[float, float],

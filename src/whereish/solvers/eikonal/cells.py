@@ -27,6 +27,7 @@ from whereish.solvers.eikonal.weights import closed_form_weights
 from whereish.solvers.geodesic.graph_metric import HORIZON, LARGEST_MAP, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
+from whereish.threads import one_blas_thread
 
 __all__ = [
     "LEAST_PRICE",
@@ -137,6 +138,7 @@ def least_price(levels: FloatArray, cell: tuple[float, float]) -> float:
     return float(levels.min()) * min(sides, default=math.inf)
 
 
+@one_blas_thread()
 def law_on_cells(
     eps: FloatArray,
     cell: tuple[float, float],

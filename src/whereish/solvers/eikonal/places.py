@@ -41,6 +41,7 @@ from whereish.solvers.eikonal.cells import (
 from whereish.solvers.eikonal.certify import edge_factors, worst_edge
 from whereish.solvers.eikonal.gradients import largest_gradients
 from whereish.solvers.eikonal.rounding_norm import axis_levels, directed_levels, longest_side
+from whereish.threads import one_blas_thread
 
 __all__ = ["CORE", "gradient_factors", "law_on_places", "prices_on_places"]
 
@@ -61,6 +62,7 @@ _HARMLESS_TIP = 1.05
 _STEEPEST = 1.1  # times the least level around: beyond, an edge cannot be had at its own price
 
 
+@one_blas_thread()
 def law_on_places(
     eps: FloatArray,
     cell: tuple[float, float],

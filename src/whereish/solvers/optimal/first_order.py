@@ -16,6 +16,8 @@ tightness.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,7 @@ from whereish.compiled import kernel
 from whereish.solvers.optimal.barrier_rows import Pairs
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.spanner import greedy_spanner
+from whereish.threads import in_threads
 
 __all__ = ["FirstOrder", "near_pairs"]
 
@@ -31,6 +34,7 @@ Singles = NDArray[np.float32]
 _RELAXATION = np.float32(1.6)
 _PROXIMAL = 1e-6
 _JOINING_DILATION = 1.2
+_MOST_PARTS, _LEAST_WIDTH = 8, 400  # parts of the outputs; narrower ones are slower
 _PENALTY = 5.0  # times the mean cost; measured on 400 and 1000 places
 
 
@@ -79,28 +83,51 @@ def _normal_matrix(rows: Pairs, n: int) -> FloatArray:
     return out
 
 
-class FirstOrder:
-    """The ADMM iterate on all outputs.
+@dataclass(frozen=True)
+class _Part:
+    """Some of the outputs, for one thread at a time: the channel, V, G' |V| and the cost."""
 
-    Attributes
-    ----------
-    x : (n, outputs) array
-        The channel, stochastic and nearly private.
+    x: Singles
+    v: Singles
+    pulled: Singles
+    cost: Singles
+
+    @classmethod
+    def started(cls, cost: Singles, outputs: int, rows: Pairs) -> _Part:
+        """The uniform channel on these outputs, of so many in all."""
+        n, width = cost.shape
+        start = (1.0 - rows.factor) / np.float32(outputs)
+        v = np.repeat(start[:, None], width, axis=1)
+        part = cls(np.full((n, width), 1.0 / outputs, np.float32), v, np.empty_like(cost), cost)
+        pull_absolute(part.v, rows, part.pulled)
+        return part
+
+
+class FirstOrder:
+    """The ADMM iterate on all outputs, in parts that threads share out.
+
+    How many parts there are depends on the programme alone, so that results do not depend on
+    the number of threads.
     """
 
     def __init__(self, programme: ChannelProgramme, pairs: NDArray[np.intp]) -> None:
         self.programme = programme
         self.rows = _both_ways(pairs, programme.closeness)
         self._single = self.rows._replace(factor=self.rows.factor.astype(np.float32))
-        n, outputs = programme.n, programme.cost.shape[0]
-        self._cost = np.ascontiguousarray(programme.cost.T, dtype=np.float32)
-        self.x = np.full((n, outputs), 1.0 / outputs, np.float32)
         self.penalty = _PENALTY * float(programme.cost.mean())
-        start = (1.0 - self._single.factor) / np.float32(outputs)
-        self.v = np.repeat(start[:, None], outputs, axis=1)
-        self._pulled = np.empty((n, outputs), np.float32)
-        pull_absolute(self.v, self._single, self._pulled)
+        outputs = programme.cost.shape[0]
+        scaled = (programme.cost.T / self.penalty).astype(np.float32)
+        count = min(_MOST_PARTS, max(1, outputs // _LEAST_WIDTH))
+        self._parts = [
+            _Part.started(np.ascontiguousarray(cost), outputs, self._single)
+            for cost in np.array_split(scaled, count, axis=1)
+        ]
         self._inverse = self._inverted()
+
+    @property
+    def x(self) -> Singles:
+        """The channel, (n, outputs), stochastic and nearly private."""
+        return np.concatenate([part.x for part in self._parts], axis=1)
 
     def _inverted(self) -> Singles:
         normal = _normal_matrix(self.rows, self.programme.n)
@@ -109,26 +136,28 @@ class FirstOrder:
 
     def iterate(self, times: int) -> None:
         """`times` sweeps."""
-        outputs = np.float32(self.x.shape[1])
-        scaled_cost = self._cost / np.float32(self.penalty)
+
+        def solve(part: _Part) -> FloatArray:
+            np.subtract(part.pulled, part.cost, out=part.pulled)
+            np.add(part.pulled, np.float32(_PROXIMAL) * part.x, out=part.pulled)
+            np.matmul(self._inverse, part.pulled, out=part.x)
+            return np.asarray(part.x.sum(axis=1, dtype=np.float64))
+
+        def move(part: _Part) -> None:
+            np.add(part.x, missing, out=part.x)
+            sweep(part.x, part.v, self._single, _RELAXATION, part.pulled)
+
+        outputs = self.programme.cost.shape[0]
         for _ in range(times):
-            self._pulled -= scaled_cost
-            self._pulled += np.float32(_PROXIMAL) * self.x
-            np.matmul(self._inverse, self._pulled, out=self.x)
-            self.x += ((1.0 - self.x.sum(axis=1, dtype=np.float64)) / outputs).astype(np.float32)[
-                :, None
-            ]
-            sweep(
-                self.x,
-                self.v,
-                self._single,
-                _RELAXATION,
-                self._pulled,
-            )
+            sums = sum(in_threads(solve, self._parts), np.zeros(self.programme.n))
+            missing = ((1.0 - sums) / outputs).astype(np.float32)[:, None]
+            in_threads(move, self._parts)
 
     def bound(self) -> float:
         """The Lagrangian bound sum_x min_z (c_z - G' y_z)_x of y = penalty * max(-V, 0)."""
-        pulled = pull_negative(self.v, self.rows)
+        pulled = np.concatenate(
+            in_threads(lambda part: pull_negative(part.v, self.rows), self._parts), axis=1
+        )
         return float((self.programme.cost.T - self.penalty * pulled).min(axis=1).sum())
 
 

@@ -28,10 +28,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
+from whereish.solvers.lapack import cholesky, cholesky_inverse, cholesky_solve
 from whereish.solvers.optimal.barrier_rows import (
     RowLists,
     Rows,
@@ -39,8 +39,10 @@ from whereish.solvers.optimal.barrier_rows import (
     feasible_multipliers,
     near_active_pairs,
 )
+from whereish.threads import in_threads
 
 __all__ = [
+    "WORTH_THREADS",
     "Candidate",
     "Direction",
     "InteriorPoint",
@@ -52,6 +54,8 @@ __all__ = [
 NewtonSolve = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 _LARGEST_REGULARISATION = 1e-4
 _ENTRY_SLACK = 0.05  # slack of a violated row on entry, relative to its target's entry
+_PARTS = 8  # of the outputs, each for one thread at a time: fixed, so that sums are, too
+WORTH_THREADS = 150  # places; below, a factorisation is over before a thread has started
 _LARGEST_SHARE = 0.02  # part of a target's multipliers that one new row may take
 
 
@@ -95,9 +99,8 @@ def cholesky_factor(matrix: FloatArray) -> FloatArray:
     regularisation = 1e-15
     while regularisation <= _LARGEST_REGULARISATION:
         matrix[index, index] = diagonal * (1.0 + regularisation)
-        factor, info = lapack.dpotrf(matrix, lower=0, overwrite_a=1, clean=0)
-        if info == 0:
-            return np.asarray(factor)
+        if cholesky(matrix) == 0:
+            return matrix
         matrix[:] = np.tril(matrix, -1) + np.tril(matrix, -1).T
         regularisation *= 100.0
     raise SolverError("the interior point met a matrix that has no Cholesky factor")
@@ -242,29 +245,42 @@ class InteriorPoint:
 
     def _newton(self, weight: FloatArray) -> NewtonSolve:
         """Factor every H_z and the Schur complement S = sum_z H_z^{-1}."""
-        n, m, rows = self.n, self.outputs.size, self.rows
-        factors = []
-        schur = np.zeros((n, n), order="F")
-        for z in range(m):
-            work = np.empty((n, n), order="F")
-            assemble_normal_matrix(weight, rows.start[z], rows.start[z + 1], rows.pairs, work)
-            factors.append(cholesky_factor(work))
-            inverse, info = lapack.dpotri(factors[z], lower=0, overwrite_c=0)
-            if info != 0:
-                raise SolverError("the interior point met a singular normal matrix")
-            schur += inverse
-        schur = np.asfortranarray(np.triu(schur) + np.triu(schur, 1).T)
-        schur_factor = cholesky_factor(schur)
+        n, rows = self.n, self.rows
+        parts = np.array_split(np.arange(self.outputs.size), min(_PARTS, self.outputs.size))
+        threads = 1 if n < WORTH_THREADS else None
+        factors: dict[int, FloatArray] = {}
+
+        def factor(part: NDArray[np.intp]) -> FloatArray:
+            inverses = np.zeros((n, n), order="F")
+            for z in part:
+                work = np.empty((n, n), order="F")
+                assemble_normal_matrix(weight, rows.start[z], rows.start[z + 1], rows.pairs, work)
+                factors[z] = cholesky_factor(work)
+                inverse = factors[z].copy(order="F")
+                if cholesky_inverse(inverse) != 0:
+                    raise SolverError("the interior point met a singular normal matrix")
+                inverses += inverse
+            return inverses
+
+        schur = sum(in_threads(factor, parts, threads=threads), np.zeros((n, n), order="F"))
+        schur_factor = cholesky_factor(np.asfortranarray(np.triu(schur) + np.triu(schur, 1).T))
         row_error = 1.0 - self.k.sum(axis=0)
 
         def solve(q: FloatArray) -> tuple[FloatArray, FloatArray]:
             dk = np.empty_like(q)
-            for z in range(m):
-                dk[z] = lapack.dpotrs(factors[z], q[z], lower=0)[0]
-            dmu = lapack.dpotrs(schur_factor, row_error - dk.sum(axis=0), lower=0)[0]
-            for z in range(m):
-                dk[z] += lapack.dpotrs(factors[z], dmu, lower=0)[0]
-            return dk, np.asarray(dmu)
+
+            def free(part: NDArray[np.intp]) -> None:
+                for z in part:
+                    dk[z] = cholesky_solve(factors[z], q[z])
+
+            def coupled(part: NDArray[np.intp]) -> None:
+                for z in part:
+                    dk[z] += cholesky_solve(factors[z], dmu)
+
+            in_threads(free, parts, threads=threads)
+            dmu = cholesky_solve(schur_factor, row_error - dk.sum(axis=0))
+            in_threads(coupled, parts, threads=threads)
+            return dk, dmu
 
         return solve
 

@@ -20,10 +20,12 @@ from scipy import sparse
 
 from whereish.arrays import FloatArray
 from whereish.solvers.optimal.highs import solve_highs
+from whereish.threads import one_blas_thread
 
 __all__ = ["solve_opt_priv"]
 
 
+@one_blas_thread()
 def solve_opt_priv(
     prior: FloatArray, loss: FloatArray, adversary: FloatArray, bound: float
 ) -> FloatArray:

@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 from whereish.arrays import FloatArray
+from whereish.solvers.lapack import cholesky_solve
 from whereish.solvers.optimal.barrier_rows import (
     RowLists,
     Rows,
@@ -28,7 +28,13 @@ from whereish.solvers.optimal.barrier_rows import (
     feasible_multipliers,
     near_active_pairs,
 )
-from whereish.solvers.optimal.interior_point import Candidate, cholesky_factor, corrected_direction
+from whereish.solvers.optimal.interior_point import (
+    WORTH_THREADS,
+    Candidate,
+    cholesky_factor,
+    corrected_direction,
+)
+from whereish.threads import in_threads
 
 __all__ = ["Pricer", "PricingResult"]
 
@@ -62,21 +68,20 @@ class Pricer:
 
     def price(self, mu: FloatArray, absent: Iterable[int], tolerance: float) -> PricingResult:
         """Price the `absent` outputs to within `tolerance`, in units of cost."""
-        candidates: list[Candidate] = []
-        shortfall = 0.0
-        for output in absent:
+
+        def price_one(output: int) -> Candidate | float:
             proof = self._proofs.get(output)
             if proof is not None:
                 lower = float(((self.cost[output] - mu - proof) / self.weight).min())
                 if lower >= -tolerance:
-                    shortfall = max(shortfall, -lower)
-                    continue
-            found = self._price_one(output, mu, tolerance)
-            if isinstance(found, Candidate):
-                candidates.append(found)
-            else:
-                shortfall = max(shortfall, -found)
-        return PricingResult(candidates, shortfall)
+                    return lower
+            return self._price_one(output, mu, tolerance)
+
+        threads = 1 if mu.size < WORTH_THREADS else None
+        found = in_threads(price_one, absent, threads=threads)
+        candidates = [one for one in found if isinstance(one, Candidate)]
+        lacks = [-one for one in found if not isinstance(one, Candidate)]
+        return PricingResult(candidates, max([0.0, *lacks]))
 
     def _price_one(self, output: int, mu: FloatArray, tolerance: float) -> Candidate | float:
         """A candidate, or the lower bound that excludes the output."""
@@ -123,7 +128,7 @@ def _cheapest_column(
         normal = np.empty((n, n), order="F")
         assemble_normal_matrix(y / slack, 0, rows.count, rows.pairs, normal)
         factor = cholesky_factor(normal)
-        along_weight = lapack.dpotrs(factor, weight, lower=0)[0]
+        along_weight = cholesky_solve(factor, weight)
         curvature, missing = float(weight @ along_weight), 1.0 - float(weight @ k[0])
 
         def solve(
@@ -133,7 +138,7 @@ def _cheapest_column(
             curvature: float = curvature,
             missing: float = missing,
         ) -> tuple[FloatArray, FloatArray]:
-            free = lapack.dpotrs(factor, q[0], lower=0)[0]
+            free = cholesky_solve(factor, q[0])
             dtau = (missing - weight @ free) / curvature
             return (free + dtau * along_weight)[None, :], np.array([dtau])
 

@@ -15,6 +15,7 @@ from scipy import sparse
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, SolverError
 from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.threads import one_blas_thread
 
 __all__ = ["all_pairs", "solve_reference"]
 
@@ -26,6 +27,7 @@ def all_pairs(n: int) -> NDArray[np.intp]:
     return np.stack(np.triu_indices(n, 1), axis=1)
 
 
+@one_blas_thread()
 def solve_reference(
     programme: ChannelProgramme,
     *,

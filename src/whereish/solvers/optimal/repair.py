@@ -20,6 +20,7 @@ import numpy as np
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.threads import one_blas_thread
 
 __all__ = ["close_upward", "complete", "tight_matrix"]
 
@@ -62,6 +63,7 @@ def _largest_share(sums: FloatArray, closeness: FloatArray) -> float:
     return theta * _INSIDE
 
 
+@one_blas_thread()
 def tight_matrix(closeness: FloatArray) -> FloatArray | None:
     """h_z e^{-d(x,z)} with h = M^{-1} 1, which makes every row tight; None unless h >= 0.
 

@@ -26,6 +26,7 @@ from whereish.solvers.optimal.output_generation import solve_by_output_generatio
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, ProgressCallback, Terms
 from whereish.solvers.optimal.repair import tight_matrix
 from whereish.solvers.optimal.spanner import shortest_path_closure
+from whereish.threads import one_blas_thread
 
 __all__ = ["solve_optimal"]
 
@@ -42,6 +43,7 @@ LONGEST = 700.0
 """Distances are cut here: e^700 is beyond the ratio of any two weights."""
 
 
+@one_blas_thread()
 def solve_optimal(
     cost: FloatArray,
     metric: FloatArray,

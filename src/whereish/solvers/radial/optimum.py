@@ -26,6 +26,7 @@ from whereish.solvers.radial.node_lp import (
     lattice_value,
 )
 from whereish.solvers.radial.ratio import RadialRatio, largest_radial_ratio
+from whereish.threads import one_blas_thread
 
 __all__ = ["RadialOptimum", "optimal_radial"]
 
@@ -112,6 +113,7 @@ class _Problem:
         return -closure(levels)[falling]
 
 
+@one_blas_thread()
 def optimal_radial(
     ell: Distinguishability,
     loss: Loss,

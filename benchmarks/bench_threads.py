@@ -1,0 +1,96 @@
+"""Solvers on default BLAS threads against one, and on two cores against one."""
+
+from __future__ import annotations
+
+import os
+
+from benchmarks.measure import Bars, in_child
+
+LEAST = """
+import numpy as np
+from tests.instances import EPSILON, peaked
+from whereish.mechanisms.channels.optimal import optimal_channel
+optimal_channel(*peaked(4, 4), EPSILON)
+"""
+SMALL = {
+    "optimal_channel, n = 100": LEAST
+    + """
+def job():
+    optimal_channel(*peaked(10, 10), EPSILON, gap=1e-3)
+""",
+    "opt_priv_channel, n = 25": """
+from tests.instances import peaked
+from whereish.mechanisms.channels.opt_priv import opt_priv_channel
+places, prior = peaked(5, 5)
+def job():
+    opt_priv_channel(places, prior, most_loss=300.0)
+""",
+    "EikonalMechanism.build, 24 x 24": """
+import numpy as np
+import whereish as wh
+levels = 0.002 * np.exp(np.random.default_rng(1).normal(size=(24, 24)).cumsum(0) / 5)
+wh.EikonalMechanism.build(wh.PrivacyMap(levels[:4, :4], cell="200 m"))
+def job():
+    wh.EikonalMechanism.build(wh.PrivacyMap(levels, cell="200 m"))
+""",
+    "EikonalQuery.build, 24 x 24, 5 answers": """
+import numpy as np
+import whereish as wh
+levels = np.full((24, 24), 0.002)
+answers = np.arange(24 * 24).reshape(24, 24) % 5
+def job():
+    wh.EikonalQuery.build(wh.PrivacyMap(levels, cell="200 m"), answers)
+""",
+}
+LARGE = {
+    "optimal_channel, n = 225, gap 1%": LEAST
+    + """
+def job():
+    optimal_channel(*peaked(15, 15), EPSILON, gap=1e-2)
+""",
+    "first-order method, n = 900": """
+import numpy as np
+from tests.instances import distances, peaked
+from whereish.solvers.optimal.first_order import FirstOrder, near_pairs
+from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.threads import one_blas_thread
+places, prior = peaked(30, 30)
+d = distances(places)
+cost = np.ascontiguousarray((prior[:, None] * d).T)
+with one_blas_thread():
+    method = FirstOrder(ChannelProgramme(cost, 0.005 * d), near_pairs(0.005 * d, 36))
+    method.iterate(2)
+def job():
+    with one_blas_thread():
+        method.iterate(100)
+""",
+}
+IDLE = 0.3
+"""Load average below which wall times mean something."""
+
+
+def main() -> list[str]:
+    bars = Bars("threads: default BLAS threads against one (CPU time of one run each, best of 2)")
+    for name, code in SMALL.items():
+        one = min(in_child(code, OPENBLAS_NUM_THREADS="1")["cpu"] for _ in range(2))
+        many = min(in_child(code)["cpu"] for _ in range(2))
+        bars.note(name, f"{one:10.2f} s on one thread, {many:.2f} s by default")
+        bars.at_most(f"{name}: default over one", many / one, 1.3)
+    two = Bars(f"two cores against one (wall time; load {os.getloadavg()[0]:.1f})", bars.failed)
+    for name, code in LARGE.items():
+        idle = os.getloadavg()[0] < IDLE + 1
+        runs = [in_child(code, WHEREISH_THREADS=count) for count in ("1", "2")]
+        ratio = runs[0]["wall"] / runs[1]["wall"]
+        told = f"CPU {runs[0]['cpu']:.1f} and {runs[1]['cpu']:.1f} s"
+        two.note(
+            name, f"{runs[0]['wall']:10.1f} s, with two threads {runs[1]['wall']:.1f} s; {told}"
+        )
+        if idle:
+            two.at_least(f"{name}: two cores", ratio, 1.6)
+        else:
+            two.note(f"{name}: two cores", f"SKIPPED: the machine is loaded ({ratio:.2f} x)")
+    return bars.failed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Threads: as many as the user allows, and none that only wait.
+
+BLAS libraries share even a small factorisation out to every core and let its threads spin
+meanwhile: several times the CPU time for no gain, on a loaded machine the tenfold.  So solvers
+run it on one thread (:func:`one_blas_thread`) and work on several outputs at once instead
+(:func:`in_threads`).  Results do not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+from whereish.errors import InvalidInput
+from whereish.randomness import ForkSafeLock
+
+__all__ = ["allowed_threads", "checked_threads", "in_threads", "one_blas_thread"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_VARIABLE = "WHEREISH_THREADS"
+
+
+def allowed_threads() -> int:
+    """``WHEREISH_THREADS`` where it is set, else the cores that this process may use."""
+    asked = os.environ.get(_VARIABLE)
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise InvalidInput(f"{_VARIABLE} must be a whole number >= 1; got {asked!r}")
+    return int(asked)
+
+
+def checked_threads(threads: int | None) -> int:
+    """A number of threads that was asked for; None is all that are allowed."""
+    if threads is None:
+        return allowed_threads()
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise InvalidInput(f"threads must be a whole number >= 1, or None; got {threads!r}")
+    return threads
+
+
+def in_threads(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, threads: int | None = None
+) -> list[_Result]:
+    """``list(map(function, items))``, in that many threads (None: all that are allowed).
+
+    It pays where `function` works without the interpreter's lock, as kernels and NumPy do.
+    """
+    work, count = list(items), checked_threads(threads)
+    if min(count, len(work)) <= 1:
+        return [function(item) for item in work]
+    with ThreadPoolExecutor(min(count, len(work))) as pool:
+        return list(pool.map(function, work))
+
+
+class _Limit:
+    """How many callers want BLAS on one thread, and what restores it after the last."""
+
+    def __init__(self) -> None:
+        self.lock, self.users = ForkSafeLock(), 0
+        self.limiter: Any = None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.users == 0:
+                self.limiter = _controller().limit(limits=1, user_api="blas")
+            self.users += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                self.limiter.restore_original_limits()
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Around a solver (also as a decorator): BLAS and LAPACK on one thread, in all threads."""
+    _LIMIT.enter()
+    try:
+        yield
+    finally:
+        _LIMIT.leave()
+
+
+@cache
+def _controller() -> Any:
+    import scipy.linalg  # noqa: F401  (loads its BLAS, which the controller must see)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

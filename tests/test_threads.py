@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy.linalg import lapack
+from threadpoolctl import ThreadpoolController
+
+from whereish.errors import InvalidInput
+from whereish.mechanisms.channels.optimal import optimal_channel
+from whereish.solvers.lapack import cholesky, cholesky_inverse, cholesky_solve
+from whereish.solvers.optimal import interior_point, pricing
+from whereish.threads import allowed_threads, in_threads, one_blas_thread
+
+
+def blas_threads():
+    found = ThreadpoolController().select(user_api="blas").info()
+    return [library["num_threads"] for library in found]
+
+
+def test_blas_has_one_thread_inside_and_what_it_had_outside():
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        before = blas_threads()
+        with one_blas_thread():
+            assert set(blas_threads()) == {1}
+            with one_blas_thread():
+                assert set(blas_threads()) == {1}
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+
+
+def test_two_solvers_that_overlap_leave_the_threads_as_they_were():
+    """The first to enter leaves first: what the second found must not stay."""
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        before = blas_threads()
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(blas_threads()) == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == before
+
+
+def test_a_solver_that_fails_leaves_the_threads_as_they_were():
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        before = blas_threads()
+
+        @one_blas_thread()
+        def fail():
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        assert blas_threads() == before
+
+
+def test_threads_keep_the_order_and_pass_errors_on():
+    def slow_first(item):
+        time.sleep(0.02 if item == 0 else 0.0)
+        return item, threading.get_ident()
+
+    found = in_threads(slow_first, range(6), threads=3)
+    assert [item for item, _ in found] == list(range(6))
+    assert threading.get_ident() not in {thread for _, thread in found}
+    assert {thread for _, thread in in_threads(slow_first, range(3), threads=1)} == {
+        threading.get_ident()
+    }
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda item: 1 / item, [1, 0, 2], threads=2)
+
+
+def test_the_variable_says_how_many(monkeypatch):
+    monkeypatch.setenv("WHEREISH_THREADS", "3")
+    assert allowed_threads() == 3
+    for wrong in ("0", "many", "-1", "2.5", ""):
+        monkeypatch.setenv("WHEREISH_THREADS", wrong)
+        with pytest.raises(InvalidInput, match="WHEREISH_THREADS"):
+            allowed_threads()
+    for wrong in (0, -2, True, "2"):
+        with pytest.raises(InvalidInput, match="threads"):
+            in_threads(abs, [1], threads=wrong)
+
+
+def spd(n):
+    half = np.random.default_rng(n).normal(size=(n, n))
+    return np.asfortranarray(half @ half.T + np.eye(n))
+
+
+@pytest.mark.parametrize("n", [1, 2, 17, 60])
+def test_factors_are_those_of_scipy(n):
+    matrix, right = spd(n), np.arange(1.0, n + 1)
+    factor, inverse = matrix.copy(order="F"), matrix.copy(order="F")
+    assert cholesky(factor) == 0
+    np.testing.assert_array_equal(factor, lapack.dpotrf(matrix, lower=0, clean=0)[0])
+    np.testing.assert_array_equal(
+        cholesky_solve(factor, right), lapack.dpotrs(factor, right, lower=0)[0]
+    )
+    cholesky(inverse)
+    assert cholesky_inverse(inverse) == 0
+    exact = np.linalg.inv(matrix)
+    np.testing.assert_allclose(np.triu(inverse), np.triu(exact), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(right, np.arange(1.0, n + 1))
+
+
+def test_what_has_no_factor_is_told_and_wrong_forms_are_refused():
+    assert cholesky(np.asfortranarray([[1.0, 2.0], [2.0, 1.0]])) == 2
+    with pytest.raises(ValueError, match="Fortran"):
+        cholesky(np.ones((3, 3))[:2])
+    with pytest.raises(ValueError, match="Fortran"):
+        cholesky(np.asfortranarray(np.ones((2, 2), np.float32)))
+    with pytest.raises(ValueError, match="right-hand"):
+        cholesky_solve(spd(3), np.ones(2))
+
+
+def test_other_threads_go_on_while_lapack_works():
+    """SciPy's wrapper holds the interpreter's lock throughout; this one must not."""
+    matrix, running, ticks = spd(1500), threading.Event(), []
+    with one_blas_thread():
+
+        def tick():
+            running.set()
+            while running.is_set():
+                ticks.append(time.perf_counter())
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        start = time.perf_counter()
+        assert cholesky(matrix) == 0
+        end = time.perf_counter()
+        running.clear()
+        thread.join()
+    inside = [t for t in ticks if start + 0.1 * (end - start) < t < end - 0.1 * (end - start)]
+    assert len(inside) >= 2
+
+
+def test_the_optimum_does_not_depend_on_the_number_of_threads(monkeypatch):
+    for module in (interior_point, pricing):
+        monkeypatch.setattr(module, "WORTH_THREADS", 0)
+    places = np.random.default_rng(4).uniform(0, 1000, (30, 2))
+    prior = np.random.default_rng(5).dirichlet(np.ones(30))
+    weights = []
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("WHEREISH_THREADS", threads)
+        weights.append(optimal_channel(places, prior, "0.005/m", gap=1e-4).weights)
+    np.testing.assert_array_equal(weights[0], weights[1])
+    np.testing.assert_array_equal(weights[0], weights[2])
