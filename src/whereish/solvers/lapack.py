@@ -1,7 +1,7 @@
 """Cholesky factors without the interpreter's lock, so that threads can make several at once.
 
 SciPy's own wrappers hold the lock while LAPACK works.  Its C interface
-(:mod:`scipy.linalg.cython_lapack`) gives the same functions as pointers, and ctypes lets go of
+(`scipy.linalg.cython_lapack`) gives the same functions as pointers, and ctypes lets go of
 the lock around a call.  Matrices are Fortran-ordered; only their upper half is meant.
 """
 
