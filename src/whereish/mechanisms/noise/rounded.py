@@ -26,6 +26,7 @@ secret and of the report that is accepted later, so neither shows in the time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -38,8 +39,10 @@ from whereish.mechanisms.base import Composable
 from whereish.privacy.guarantee import Guarantee
 from whereish.randomness import Randomness, secure
 from whereish.sampling.lazy_uniform import ARB_LOCK, DECIDED, REJECTED, UNDECIDED, LazyUniform
+from whereish.sampling.words_ahead import WordsAhead
 from whereish.space.plane import Plane
 from whereish.space.points import Points, Space, checked_coordinates, one_place
+from whereish.threads import checked_threads, in_threads
 
 if TYPE_CHECKING:
     from flint import arb
@@ -49,6 +52,7 @@ __all__ = ["LARGEST_CELL", "NUMERICS", "RoundedMechanism", "check_resolution"]
 NUMERICS: Final = "exact: the cell of the real-number mechanism on a public lattice"
 
 _BLOCK = 8192
+_AHEAD = 4  # blocks for each thread whose words are drawn ahead
 LARGEST_CELL: Final = 2.0**46
 """How many lattice steps from the origin a coordinate may be."""
 _FINEST = 2.0**44
@@ -99,15 +103,25 @@ class RoundedMechanism(Composable, ABC):
         """Coordinates of the cells' nodes."""
         return np.asarray(cells * self.resolution, dtype=np.float64)
 
-    def report(self, secrets: Points | ArrayLike, *, rng: Randomness | None = None) -> Points:
-        """One independent report for each secret: the node of its cell."""
+    def report(
+        self,
+        secrets: Points | ArrayLike,
+        *,
+        rng: Randomness | None = None,
+        threads: int | None = 1,
+    ) -> Points:
+        """One independent report for each secret: the node of its cell.
+
+        `threads` share out large arrays (None: as many as there are cores, or
+        ``WHEREISH_THREADS``).  The reports are the same, word for word, whatever their number.
+        """
         source = secure(rng)
         if (bounds := self._plain_bounds) is not None:
             place = one_place(secrets, bounds)
             if place is not None:
                 node = np.array([self._one_node(place, source)])
                 return Points.trusted(node, self.space, reproducible=source.reproducible)
-        cells = self.cells(secrets, rng=source)
+        cells = self.cells(secrets, rng=source, threads=threads)
         return Points.trusted(self._places(cells), self.space, reproducible=source.reproducible)
 
     @property
@@ -151,14 +165,18 @@ class RoundedMechanism(Composable, ABC):
         *,
         rng: Randomness | None = None,
         balls_only: bool = False,
+        threads: int | None = 1,
     ) -> IntArray:
         """The reports as lattice indices; `balls_only` decides every one of them in Arb."""
-        source = secure(rng)
+        source, count = secure(rng), checked_threads(threads)
         coordinates = self.check_secrets(secrets)
         cells = np.empty((len(coordinates), self.space.dimension), np.int64)
         state = np.empty(_BLOCK, np.uint8)
         pending: NDArray[np.intp] | None = None
         while pending is None or pending.size:
+            if count > 1 and not balls_only:
+                pending = self._round_in_threads(coordinates, pending, cells, source, count)
+                continue
             pending = self._round(coordinates, pending, cells, state, source, balls_only)
         return self._canonical(cells)
 
@@ -206,6 +224,52 @@ class RoundedMechanism(Composable, ABC):
                 rejected.append(again if rows is None else rows[again])
             if rows is not None:
                 cells[rows[low:high]] = block
+        return np.concatenate(rejected) if rejected else np.empty(0, np.intp)
+
+    def _round_in_threads(
+        self,
+        secrets: FloatArray,
+        rows: NDArray[np.intp] | None,
+        cells: IntArray,
+        rng: Randomness,
+        threads: int,
+    ) -> NDArray[np.intp]:
+        """As :meth:`_round`, with the words of several blocks drawn ahead.
+
+        Where ball arithmetic needs further words, these are the next ones: the words that
+        later blocks were given go back, and these blocks are drawn again.
+        """
+        stream = WordsAhead(rng)
+        waiting = deque(range(0, len(secrets) if rows is None else len(rows), _BLOCK))
+        rejected: list[NDArray[np.intp]] = []
+        index = np.arange(len(secrets)) if rows is None else rows
+
+        def attempt(job: tuple[int, WordArray]) -> tuple[FloatArray, IntArray, ByteArray, int]:
+            low, words = job
+            here = secrets[index[low : low + _BLOCK]]
+            block, state = (
+                np.empty((len(here), cells.shape[1]), np.int64),
+                np.empty(len(here), "u1"),
+            )
+            return here, block, state, self._fast(words, here, block, state)
+
+        while waiting:
+            wave = [waiting.popleft() for _ in range(min(_AHEAD * threads, len(waiting)))]
+            sizes = [self.words_per_draw * len(index[low : low + _BLOCK]) for low in wave]
+            words = [stream.words(size) for size in sizes]
+            done = in_threads(attempt, zip(wave, words, strict=True), threads=threads)
+            for k, (low, (here, block, state, left)) in enumerate(zip(wave, done, strict=True)):
+                at, given = index[low : low + _BLOCK], sum(sizes[k + 1 :])
+                if left:
+                    stream.put_back(words[k + 1 :])
+                    self._settle(words[k], here, block, state, stream, False)
+                    rejected.append(at[np.flatnonzero(state == REJECTED)])
+                cells[at] = block
+                if left and stream.ahead < given:
+                    waiting.extendleft(reversed(wave[k + 1 :]))
+                    break
+                if left:
+                    stream.words(given)
         return np.concatenate(rejected) if rejected else np.empty(0, np.intp)
 
     def _settle(
