@@ -42,7 +42,7 @@ def build_at_the_papers_size() -> tuple[EikonalMechanism, list[str]]:
     EikonalMechanism.build(as_map(city(20)))  # compile
     mechanism, cpu = built(as_map(levels))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    bars.at_most("built and certified with a frame", cpu, 180, "s")
+    bars.at_most("built and certified with a frame", cpu, 12, "s")
     bars.at_most("peak memory", peak, 1.0, "GB")
     bars.at_most("certified factor", mechanism.factor, 1.0)
     bars.at_least("certified factor is attained to 1e-3", mechanism.factor, 0.999)
@@ -57,7 +57,7 @@ def lowered_at_the_papers_size() -> list[str]:
     bars = Bars(f"a map of square districts, {SIZE} x {SIZE}: it must be lowered")
     levels = districts(SIZE)
     mechanism, cpu = built(as_map(levels))
-    bars.at_most("built and certified", cpu, 600, "s")
+    bars.at_most("built and certified", cpu, 120, "s")
     bars.at_most("certified factor", mechanism.factor, 1.0)
     bars.note(
         "cells without weight, rounds",

@@ -12,6 +12,7 @@ from whereish.solvers.eikonal.cells import _constant_law, exponential_law, law_o
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.eikonal.lowering import PromisedEdges, certify, lowered_prices
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
+from whereish.solvers.eikonal.squared_error import squared_errors
 
 CELL = (1.0, 1.0)
 
@@ -101,6 +102,18 @@ def test_the_constant_law_keeps_the_map_it_stands_in_for():
     assert true_factor(constant, eps, CELL) <= constant.law.factor <= 1.0
     assert own.comparison.constant == pytest.approx(mean_squared_error(constant, CELL), rel=0.15)
     assert own.comparison.eikonal < own.comparison.constant
+
+
+def test_the_sample_of_a_small_map_is_all_of_it():
+    """12 x 12 cells are fewer than the sample, so the estimate is the error, under any prior."""
+    eps = tracts(2, 12, count=9, coast=True, low=0.3, high=1.2)
+    prior = np.random.default_rng(1).dirichlet(np.ones(eps.size))
+    for share in (None, prior):
+        built = law_on_cells(eps, CELL, prior=share)
+        places = np.indices(built.law.metric.shape).reshape(2, -1).T.astype(float)
+        errors = squared_errors(built.law, built.secrets, places, places)
+        exact = errors.mean() if share is None else errors @ share
+        assert built.comparison.eikonal == pytest.approx(exact, rel=1e-6)
 
 
 def test_a_prior_weighs_the_comparison():

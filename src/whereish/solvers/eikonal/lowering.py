@@ -24,7 +24,7 @@ The next round starts from (1-r)·W - |ln Z(u) - ln Z(u')|, Z that of the law ju
 certified, which is nowhere below its prices: whatever slack lowering left is given back,
 and so is, once the weights are solved, what their flatter ln Z leaves.
 Every round ends with a certified law, and the one of the least squared error is kept, so
-rounds can only improve it; they end when one gains less than half a hundredth.
+rounds can only improve it; they end when one gains less than a hundredth.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Merit = Callable[[CertifiedLaw], float]
 _BUDGET = 30  # products for weights at the promised prices: thrice what a smooth map takes
 _ROUND_BUDGET = 12  # at lowered prices: conjugate gradients gain three digits with that
 _ROUGH = 10.0  # times the residual allowed, likewise: it costs 10·RESERVE/2 of an edge at most
-_GAIN = 0.005  # of the squared error: a round that gains less is the last
+_GAIN = 0.01  # of the squared error: a round that gains less is the last
 _ROUNDS = 8  # of weights; three to five are taken
 _HELD = 0.25  # of the reserve, for single precision, before sums are taken in integers
 

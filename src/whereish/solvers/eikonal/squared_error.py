@@ -102,10 +102,13 @@ def sampled_error(
     if share.sum() == 0:
         return 0.0
     total = 0.0
+    at = places - places[secrets].mean(axis=0)
+    moments = np.column_stack([np.ones(len(at)), at, (at**2).sum(axis=1)])
     for start in range(0, len(chosen), LANES):
         here = secrets[chosen[start : start + LANES]]
         masses = weights * np.exp(-metric.quantum * metric.distances(here))
-        masses /= masses.sum(axis=1, keepdims=True)
-        for u, row, part in zip(here, masses, share[start : start + LANES], strict=True):
-            total += float(part * (row @ ((places - places[u]) ** 2).sum(axis=1)))
+        mass, x, y, square = (masses @ moments).T
+        ux, uy, uu = moments[here, 1:].T
+        errors = (square - 2 * (ux * x + uy * y)) / mass + uu
+        total += float(share[start : start + LANES] @ errors)
     return total / float(share.sum())
