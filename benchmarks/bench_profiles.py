@@ -7,6 +7,11 @@ releases are measured alike.  d(t, t̂) is the published error, the expected dis
 between a check-in and its own replacement.  The bar: DE below the naive baseline for eps
 in {0.1, 0.5, 1} on both levels, and a budget that adds up to eps exactly.
 
+"PriLocation" is ``clusters=None``: every place its own cluster, estimates from noisy counts.  It
+must not be above naive on three levels (also the city in cells of length 4, where few clusters
+lose) and three budgets, nor on made-up check-ins of several kinds.  "pooled" is one private
+histogram for everybody.
+
 The defaults (clusters, iterations) came from a scan on these data.  So they are chosen anew
 on one half of the users, and measured on the other half.
 
@@ -22,6 +27,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.measure import DATA
+from whereish.publish.profiles.baselines import PooledProfiles
 from whereish.publish.profiles.error import distance_error
 from whereish.publish.profiles.levels import PlaceLevel
 from whereish.publish.profiles.prilocation import (
@@ -32,10 +38,12 @@ from whereish.publish.profiles.prilocation import (
 )
 from whereish.randomness import SeededRandomness
 from whereish.space.box import Box
+from whereish.space.raster import Raster
 
 FILE = DATA / "gowalla_nyc_checkins.parquet"
 CITY, DISTRICT = Box(-74.27, 40.47, -73.69, 40.93), Box(-74.02, 40.70, -73.93, 40.80)
 LEVELS = (("city", CITY, 5), ("district", DISTRICT, 6))
+THREE = (("coarse", CITY, 4), *LEVELS)
 SAMPLE = 300  # users whose error is measured
 SHAPES = [(clusters, iterations) for clusters in (8, 12, 16, 24) for iterations in (2, 4, 6)]
 
@@ -57,7 +65,7 @@ def checkins() -> tuple[np.ndarray, np.ndarray, str]:
 def main() -> list[str]:
     users, places, source = checkins()
     print(f"PriLocation on {source}: {len(places)} check-ins")
-    failed: list[str] = []
+    failed = never_above_naive()
     for name, box, length in LEVELS:
         level = PlaceLevel.of_geohash(name, box, length)
         inside = box.contains(places)
@@ -75,13 +83,78 @@ def main() -> list[str]:
         )
         for eps in (0.1, 0.5, 1.0):
             naive, _ = _line("naive", NaiveProfiles(level, eps), profiles, chosen)
-            for title, update in (("published", "published"), ("PriLocation", "proven")):
+            for title, update in (("published", "published"), ("16 clusters", "proven")):
                 mechanism = PriLocation(level, eps, update=update)
                 _, met = _line(title, mechanism, profiles, chosen, naive)
                 if not met:
                     failed.append(f"profiles: {title} at eps = {eps:g}, {name}")
         failed += _held_out(level, users[inside], places[inside])
     print(f"\ndistance error below naive noise, budget exact: {'FAIL' if failed else 'PASS'}")
+    return failed
+
+
+def never_above_naive() -> list[str]:
+    """Without clusters against naive and pooled, at equal budget, all users in the release."""
+    users, places, source = checkins()
+    print(f"never above naive, on {source}: distance error over naive's, {SAMPLE // 2} users")
+    print("  level      places  eps   naive m  PriLocation  16 clusters  pooled")
+    failed = []
+    for name, box, length in THREE:
+        level = PlaceLevel.of_geohash(name, box, length)
+        inside = box.contains(places)
+        profiles, _ = Profiles.from_checkins(
+            level, users[inside], places[inside], public_users=np.unique(users[inside])
+        )
+        failed += _against_naive(name, profiles)
+    for name, profiles in made_up():
+        failed += _against_naive(name, profiles)
+    print(f"never above naive: {'FAIL' if failed else 'PASS'}")
+    return failed
+
+
+def made_up() -> list[tuple[str, Profiles]]:
+    """Check-ins around homes: in the middle or all over, few of each user or many."""
+    found = []
+    for seed, (side, spread, each) in enumerate(
+        [(4, 0.3, 20), (8, 2.0, 5), (12, 0.15, 5), (12, 1.0, 20), (12, 0.3, 2), (16, 3.0, 60)]
+    ):
+        rng = np.random.default_rng(seed)
+        level = PlaceLevel.of_raster("grid", Raster(side, side, (500.0, 500.0)))
+        who = np.repeat(np.arange(800), rng.geometric(1 / each, 800))
+        home = side * 250.0 * (1 + rng.normal(0, spread, (800, 2)))
+        spots = level.region.clamp(home[who] + rng.normal(0, 300, (len(who), 2)))
+        made = Profiles.from_checkins(level, who, spots, public_users=np.arange(800))[0]
+        found.append((f"made-up {seed}", made))
+    return found
+
+
+def _against_naive(name: str, profiles: Profiles) -> list[str]:
+    level = profiles.level
+    some = np.random.default_rng(1).choice(len(profiles), SAMPLE // 2, replace=False)
+    failed = []
+    for eps in (0.1, 0.5, 1.0):
+        clusters = min(16, len(level) // 2)
+        naive, ours, few, pooled = (
+            float(
+                distance_error(
+                    profiles, kind.publish(profiles, rng=SeededRandomness(7)).profiles, some
+                ).mean()
+            )
+            for kind in (
+                NaiveProfiles(level, eps),
+                PriLocation(level, eps, clusters=None),
+                PriLocation(level, eps, clusters=clusters),
+                PooledProfiles(level, eps),
+            )
+        )
+        met = ours <= naive
+        print(
+            f"  {name:10s} {len(level):5d} {eps:5.1f} {naive:9.0f} {ours / naive:11.3f}"
+            f" {few / naive:12.3f} {pooled / naive:8.3f}  {'PASS' if met else 'FAIL'}",
+            flush=True,
+        )
+        if not met:
+            failed.append(f"profiles: above naive at eps = {eps:g}, {name}")
     return failed
 
 

@@ -144,6 +144,7 @@ CASES = {
     "PlanarLaplace": lambda: wh.PlanarLaplace("0.01/m", plane=plane()),
     "Plane": plane,
     "Points": lambda: wh.Points(SECRETS, wh.Sphere()),
+    "PooledProfiles": lambda: wh.PooledProfiles(CITY, 1.0),
     "PredictiveMechanism": lambda: wh.PredictiveMechanism(wh.FixedUtility("500 m")),
     "PriLocation": lambda: wh.PriLocation(CITY, 1.0),
     "PrivacyMap": small_map,

@@ -21,6 +21,8 @@ Traces         PredictiveMechanism FixedUtility FixedRate SpentBudget
 Profiles       PriLocation NaiveProfiles Profiles PlaceLevel Visits
                user_priors synthetic_commuters
 Service        Client AsyncClient
+Profiles       PriLocation NaiveProfiles PooledProfiles Profiles PlaceLevel
+               Visits user_priors synthetic_commuters
 Audit          audit adversary_error quality_loss privacy_measures
 What is kept   Guarantee Basis Mechanism Metric Euclidean Manhattan Chebyshev
                GreatCircle Geodesic Finite TupleSum TupleMax
@@ -70,7 +72,7 @@ _HOMES = {
     "Mechanism": "mechanisms.base",
     "MemorySource": "lbs.sources.memory",
     "Metric": "privacy",
-    "NaiveProfiles": "publish.profiles.prilocation",
+    "NaiveProfiles": "publish.profiles.baselines",
     "NoiseFunction": "mechanisms.noise.function",
     "OptimalChannel": "mechanisms.channels.optimal",
     "OptimalCircular": "mechanisms.noise.optimal_circular",
@@ -80,10 +82,11 @@ _HOMES = {
     "PlanarLaplace": "mechanisms.noise.planar_laplace",
     "Plane": "space",
     "Points": "space",
+    "PooledProfiles": "publish.profiles.baselines",
     "PredictiveMechanism": "mechanisms.traces.predictive",
     "PriLocation": "publish.profiles.prilocation",
     "PrivacyMap": "privacy",
-    "Profiles": "publish.profiles.prilocation",
+    "Profiles": "publish.profiles.counts",
     "Raster": "space",
     "Records": "privacy",
     "SecureRandomness": "randomness",

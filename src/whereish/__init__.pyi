@@ -73,10 +73,11 @@ from whereish.privacy.distinguishability import Distinguishability as Distinguis
 from whereish.privacy.maps.lattice import lattice_distances as lattice_distances
 from whereish.publish.ledger import open_ledger as open_ledger
 from whereish.publish.perturb import perturb as perturb
+from whereish.publish.profiles.baselines import NaiveProfiles as NaiveProfiles
+from whereish.publish.profiles.baselines import PooledProfiles as PooledProfiles
+from whereish.publish.profiles.counts import Profiles as Profiles
 from whereish.publish.profiles.levels import PlaceLevel as PlaceLevel
-from whereish.publish.profiles.prilocation import NaiveProfiles as NaiveProfiles
 from whereish.publish.profiles.prilocation import PriLocation as PriLocation
-from whereish.publish.profiles.prilocation import Profiles as Profiles
 from whereish.publish.sanitize import sanitize as sanitize
 from whereish.queries.answer import answer as answer
 from whereish.randomness import SecureRandomness as SecureRandomness

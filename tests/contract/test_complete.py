@@ -18,7 +18,7 @@ MADE_BY_OTHERS = {"Channel", "Mechanism", "OptimalChannel", "bayesian_remap"}
 """No mechanisms of their own: a protocol, what functions return, a channel from a channel."""
 OWN_LAW_TESTS = {"cube-geometric", "eikonal", "two-sided-geometric"}
 """Neither a density nor a table of all rows: laws in tests/mechanisms/{maps,records}."""
-PUBLISHERS = {"NaiveProfiles", "PriLocation"}
+PUBLISHERS = {"NaiveProfiles", "PooledProfiles", "PriLocation"}
 """They publish tables of counts, not reports of places: tests/publish/profiles."""
 
 

@@ -84,6 +84,34 @@ class ExponentialSelection:
             pending = pending[~kept]
         return chosen
 
+    def draw_among(
+        self,
+        secrets: ArrayLike,
+        candidates: IntArray,
+        starts: IntArray,
+        counts: IntArray,
+        *,
+        rng: Randomness | None = None,
+    ) -> NDArray[np.intp]:
+        """A candidate for each secret out of a list of its own.
+
+        That of secret i are candidates[starts[i] : starts[i] + counts[i]], column numbers; the
+        weights are the same as for :meth:`draw`.
+        """
+        source = secure(rng)
+        rows = np.asarray(secrets, dtype=np.intp)
+        if rows.size and counts.min() < 1:
+            raise InvalidInput("every secret must have at least one candidate")
+        chosen = np.empty(len(rows), np.intp)
+        pending = np.arange(len(rows))
+        while pending.size:
+            drawn = starts[pending] + uniform_below(counts[pending], source)
+            columns = candidates[drawn]
+            kept = self._coins(self.costs[rows[pending], columns], source)
+            chosen[pending[kept]] = columns[kept]
+            pending = pending[~kept]
+        return chosen
+
     def _coins(self, above: IntArray, rng: Randomness) -> NDArray[np.bool_]:
         """Heads with probability exp(-rate * above)."""
         words = rng.words(len(above))

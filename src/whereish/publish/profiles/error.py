@@ -17,9 +17,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from whereish.arrays import FloatArray, IntArray
-from whereish.errors import InvalidInput, SolverError
-from whereish.publish.profiles.prilocation import Profiles
+from whereish.arrays import FloatArray
+from whereish.errors import InvalidInput
+from whereish.publish.profiles.counts import Profiles
+from whereish.publish.profiles.transport import transport_cost
 
 __all__ = ["distance_error", "transport_cost"]
 
@@ -43,34 +44,3 @@ def distance_error(
         costs = level.distances[np.ix_(sites, places)].astype(np.float64)
         errors.append(transport_cost(costs, weights, masses))
     return np.array(errors, dtype=np.float64)
-
-
-def transport_cost(costs: FloatArray, supply: IntArray, demand: IntArray) -> float:
-    """Least average cost of moving the shares of `supply` to the shares of `demand`."""
-    from scipy.optimize import linprog
-    from scipy.sparse import coo_array
-
-    rows, columns = costs.shape
-    share, wanted = supply / supply.sum(), demand / demand.sum()
-    if rows == 1:
-        return float(costs[0] @ wanted)
-    if columns == 1:
-        return float(costs[:, 0] @ share)
-    flow = np.arange(rows * columns)
-    index = np.concatenate([flow // columns, rows + flow % columns])
-    margins = coo_array(
-        (np.ones(2 * len(flow)), (index, np.concatenate([flow, flow]))),
-        shape=(rows + columns, rows * columns),
-    )
-    # One margin follows from the others; leaving it out spares the solver a rounding.
-    bounds = np.concatenate([share, wanted])
-    result = linprog(
-        costs.ravel(),
-        A_eq=margins.tocsr()[:-1],  # type: ignore[call-overload]  # sparse is documented
-        b_eq=bounds[:-1],
-        bounds=(0, None),
-        method="highs",
-    )
-    if result.status != 0:
-        raise SolverError(f"the transport problem was not solved: {result.message}")
-    return float(result.fun)

@@ -41,6 +41,13 @@ The published text is also silent on these:
   same budget; ``"published"`` runs Lloyd's update and carries an estimate, no theorem;
 - *empty clusters*: if only clusters that a user visited were perturbed, the others would
   say where the user never was; here every cluster of every user is;
+- *selection*: on the slides a place's whole weight moves at once (<3,0,0,0> to <0,3,0,0>), to one
+  of the user's own places after step 2.  Which places those are is a function of the data that
+  no noise hides: with S and S + {t}, a place far from the centre is in the release with
+  probability about 1/2 if t is there and e^(-eps m / 4) if not, m its rank in the cluster; so for
+  no eps' does e^eps' bound the ratio in all clusters.  ``selection="published"`` runs it and
+  carries an estimate, no theorem; ``"proven"`` (the default) draws each check-in among all
+  places of its cluster, which are public;
 - *who the users are* and how many is taken as public, so it is declared and never read off
   the check-ins (:meth:`Profiles.from_checkins`).
 
@@ -50,190 +57,40 @@ All noise is exact: whole numbers of :class:`~whereish.Laplace1D`, and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from whereish.arrays import IntArray
+from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
-from whereish.mechanisms.noise.rounded import NUMERICS
 from whereish.privacy.guarantee import Basis, Guarantee
-from whereish.privacy.norms import Manhattan
+from whereish.publish.profiles.baselines import NaiveProfiles
 from whereish.publish.profiles.clustering import (
     Clustering,
     Update,
     noisy_integers,
     private_clusters,
 )
+from whereish.publish.profiles.counts import (
+    USERS_AT_ONCE,
+    ProfileRelease,
+    Profiles,
+    check_epsilon,
+    counts_guarantee,
+    noisy_counts,
+)
+from whereish.publish.profiles.estimate import better_estimate
 from whereish.publish.profiles.levels import PlaceLevel
 from whereish.randomness import Randomness, secure
 from whereish.sampling.selection import ExponentialSelection
-from whereish.space.points import Points
-from whereish.units import LARGEST_EPSILON, SMALLEST_EPSILON
 
-__all__ = ["NaiveProfiles", "PriLocation", "ProfileRelease", "Profiles"]
+__all__ = ["NaiveProfiles", "PriLocation", "ProfileRelease", "Profiles", "Selection"]
 
-_USERS_AT_ONCE = 256
-
-
-@dataclass(frozen=True, eq=False)
-class Profiles:
-    """Counts of check-ins: `weight` of them by `user` (0..users-1) at place `site`.
-
-    >>> import whereish as wh
-    >>> level = wh.PlaceLevel.of_raster("city", wh.Raster(2, 2, (500, 500)))
-    >>> wh.Profiles.counted(level, users=2, user=[0, 0, 1], site=[0, 3, 3]).pooled.tolist()
-    [1, 0, 0, 2]
-    """
-
-    level: PlaceLevel
-    users: int
-    user: IntArray = field(repr=False)
-    site: IntArray = field(repr=False)
-    weight: IntArray = field(repr=False)
-
-    @classmethod
-    def from_checkins(
-        cls,
-        level: PlaceLevel,
-        users: ArrayLike,
-        places: Points | ArrayLike,
-        *,
-        public_users: ArrayLike | None = None,
-    ) -> tuple[Profiles, NDArray[Any]]:
-        """Profiles of check-ins, and the user ids in the order of the profiles.
-
-        `public_users` must be given: the ids of all users that get a profile, each once,
-        with check-ins or without.  The proof takes this list as public; a list made from
-        the check-ins themselves would tell who has one.
-        """
-        if public_users is None:
-            raise InvalidInput(
-                "public_users must be given: the ids of all users, known without looking at the"
-                " check-ins, since a list made from these would tell who has one"
-            )
-        ids, names = np.asarray(users), np.asarray(public_users)
-        sites = level.locate(places)
-        if ids.shape != sites.shape:
-            raise InvalidInput(
-                f"there must be a user for each place; got {ids.shape} users and {sites.shape}"
-                " places"
-            )
-        if names.ndim != 1 or names.size == 0 or len(np.unique(names)) != len(names):
-            raise InvalidInput("public_users must be a list of ids, each once, and at least one")
-        order = np.argsort(names, kind="stable")
-        if (names.dtype.kind in "US") != (ids.dtype.kind in "US") and ids.size:
-            raise InvalidInput(
-                f"users and public_users must be ids of one type; got {ids.dtype} and {names.dtype}"
-            )
-        at = np.minimum(np.searchsorted(names[order], ids), len(names) - 1).astype(np.intp)
-        user = order[at]
-        strange = int((names[user] != ids).sum())
-        if strange:
-            raise InvalidInput(
-                f"every check-in must be by one of public_users; {strange} of {len(ids)} are not:"
-                " leave them out, or declare their users"
-            )
-        return cls.counted(level, len(names), user, sites), names
-
-    @classmethod
-    def counted(
-        cls, level: PlaceLevel, users: int, user: ArrayLike, site: ArrayLike, weight: ArrayLike = 1
-    ) -> Profiles:
-        """Gather equal (user, site) pairs and drop empty ones."""
-        pair = np.asarray(user, np.int64) * len(level) + np.asarray(site, np.int64)
-        each = np.broadcast_to(np.asarray(weight, np.int64), pair.shape)
-        keys, inverse = np.unique(pair, return_inverse=True)
-        total = np.zeros(len(keys), np.int64)
-        np.add.at(total, inverse, each)
-        keys, total = keys[total > 0], total[total > 0]
-        return cls(level, users, keys // len(level), keys % len(level), total)
-
-    def __len__(self) -> int:
-        return self.users
-
-    @property
-    def nonzero(self) -> int:
-        """How many (user, place) pairs have a count."""
-        return len(self.site)
-
-    @property
-    def pooled(self) -> IntArray:
-        """Check-ins at each place, of all users."""
-        counts = np.zeros(len(self.level), np.int64)
-        np.add.at(counts, self.site, self.weight)
-        return counts
-
-    def of(self, user: int) -> tuple[IntArray, IntArray]:
-        """T(u) and W(u)."""
-        low, high = np.searchsorted(self.user, [user, user + 1])
-        return self.site[low:high], self.weight[low:high]
-
-    def table(self, low: int, high: int) -> IntArray:
-        """The dense counts of users low..high-1."""
-        dense = np.zeros((high - low, len(self.level)), np.int64)
-        rows = slice(*np.searchsorted(self.user, [low, high]))
-        dense[self.user[rows] - low, self.site[rows]] = self.weight[rows]
-        return dense
-
-
-@dataclass(frozen=True, eq=False)
-class ProfileRelease:
-    """Published profiles, the guarantee, and `spending`, which adds up to the budget exactly."""
-
-    profiles: Profiles
-    spending: tuple[tuple[str, Fraction], ...] = field(repr=False)
-    guarantee: Guarantee
-    reproducible: bool
-    clustering: Clustering | None = field(default=None, repr=False)
-
-    @property
-    def spent(self) -> Fraction:
-        """The sum of what each operation spent."""
-        return sum((amount for _, amount in self.spending), Fraction(0))
-
-
-@dataclass(frozen=True, eq=False)
-class NaiveProfiles:
-    """The baseline: Lap(1/eps) on every count of every user, also the empty ones.
-
-    Released are whole numbers, negative ones as zero.
-
-    >>> import whereish as wh
-    >>> level = wh.PlaceLevel.of_raster("city", wh.Raster(2, 2, (500, 500)))
-    >>> wh.NaiveProfiles(level, 1.0).publish(wh.Profiles.counted(level, 1, [0], [3])).spent
-    Fraction(1, 1)
-    """
-
-    level: PlaceLevel
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _check_epsilon(self.epsilon)
-
-    def publish(self, profiles: Profiles, *, rng: Randomness | None = None) -> ProfileRelease:
-        """Release noisy counts of all users at all places."""
-        source = secure(rng)
-        parts = []
-        for low in range(0, profiles.users, _USERS_AT_ONCE):
-            high = min(low + _USERS_AT_ONCE, profiles.users)
-            noisy = _noisy_counts(profiles.table(low, high), Fraction(self.epsilon), source)
-            user, site = np.nonzero(noisy)
-            parts.append((user + low, site, noisy[user, site]))
-        user, site, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-        published = Profiles.counted(profiles.level, profiles.users, user, site, weight)
-        spent = Fraction(self.epsilon)
-        return ProfileRelease(
-            published,
-            (("every count", spent),),
-            _guarantee(self.epsilon, Basis.THEOREM, "Laplace noise on each count"),
-            source.reproducible,
-        )
+Selection: TypeAlias = Literal["proven", "published"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,9 +104,20 @@ class PriLocation:
     epsilon
         The whole budget, for one check-in more or less.
     clusters, iterations
-        k and p, public choices.
-    update
-        Where centres move: "proven" or "published", see the module's text.
+        k and p, public choices.  With ``clusters=None`` every place is its own cluster:
+        clusters are then public and selection has no choice, so all of eps is for the weights;
+        what each user did is estimated from these by what all did, unless that would be
+        farther from the truth than the noisy counts themselves
+        (:mod:`whereish.publish.profiles.estimate`).
+    update, selection
+        Where centres move, and what moves to where: "proven" or "published", see the module's
+        text.
+    Contract: keeps ``eps * Manhattan()`` on counts of users by places, unless as published.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is not what it must be.
 
     Examples
     --------
@@ -260,24 +128,34 @@ class PriLocation:
 
     level: PlaceLevel
     epsilon: float
-    clusters: int = 16
+    clusters: int | None = 16
     iterations: int = 4
     update: Update = "proven"
+    selection: Selection = "proven"
 
     def __post_init__(self) -> None:
-        _check_epsilon(self.epsilon)
+        check_epsilon(self.epsilon)
+        if self.selection not in ("proven", "published"):
+            raise InvalidInput(f"selection must be 'proven' or 'published'; got {self.selection!r}")
+        if self.clusters is None and "published" in (self.update, self.selection):
+            raise InvalidInput("without clusters there is nothing to update or select as published")
         if self.update not in ("proven", "published"):
             raise InvalidInput(f"update must be 'proven' or 'published'; got {self.update!r}")
 
     @property
     def guarantee(self) -> Guarantee:
         """``eps * Manhattan()`` on counts of users by places; an estimate if as published."""
-        if self.update == "proven":
-            return _guarantee(
+        silent = [
+            step
+            for step, how in (("the centre updates", self.update), ("selection", self.selection))
+            if how == "published"
+        ]
+        if not silent:
+            return counts_guarantee(
                 self.epsilon, Basis.THEOREM, "PriLocation (whereish.publish.profiles)"
             )
-        source = "PriLocation as published; its proof does not cover the centre updates"
-        return _guarantee(self.epsilon, Basis.ESTIMATED, source)
+        source = f"PriLocation as published; its proof does not cover {' and '.join(silent)}"
+        return counts_guarantee(self.epsilon, Basis.ESTIMATED, source)
 
     def publish(self, profiles: Profiles, *, rng: Randomness | None = None) -> ProfileRelease:
         """Cluster, perturb weights, select."""
@@ -285,6 +163,13 @@ class PriLocation:
             raise InvalidInput("profiles must be of the very level that PriLocation was made for")
         source = secure(rng)
         budget = Fraction(self.epsilon)
+        if self.clusters is None:
+            return ProfileRelease(
+                self._estimated(profiles, budget, source),
+                (("cluster weights", budget),),
+                self.guarantee,
+                source.reproducible,
+            )
         clustering = private_clusters(
             self.level,
             profiles.pooled,
@@ -306,20 +191,37 @@ class PriLocation:
             clustering,
         )
 
+    def _estimated(self, profiles: Profiles, budget: Fraction, rng: Randomness) -> Profiles:
+        """Every place its own cluster: noisy counts, and what they say together."""
+        noisy = [
+            noisy_integers(
+                profiles.table(low, min(low + USERS_AT_ONCE, profiles.users)), 1, budget, rng
+            )
+            for low in range(0, profiles.users, USERS_AT_ONCE)
+        ]
+        counts, _ = better_estimate(np.vstack(noisy), 1 / float(budget), self.level, rng)
+        user, site = np.nonzero(counts)
+        return Profiles.counted(self.level, profiles.users, user, site, counts[user, site])
+
     def _published(self, profiles: Profiles, clustering: Clustering, rng: Randomness) -> Profiles:
         """Operations 2 and 3, for given clusters."""
-        found: list[tuple[IntArray, IntArray]] = []
+        found: list[tuple[IntArray, IntArray, IntArray]] = []
         for cluster, centre in enumerate(clustering.centres):
             members = clustering.members(cluster)
             members = members[_by_distance(self.level, members, int(centre))]
             rate = Fraction(self.epsilon) / (8 * self.level.sensitivity)
             selection = ExponentialSelection(self.level.distances[:, members], rate)
             for low, table in _tables(profiles, members):
-                wanted = _noisy_counts(table.sum(axis=1), Fraction(self.epsilon) / 4, rng)
-                user, place = _resized(table, wanted)
-                found.append((user + low, members[selection.draw(members[place], rng=rng)]))
-        user, site = (np.concatenate(column) for column in zip(*found, strict=True))
-        return Profiles.counted(self.level, profiles.users, user, site)
+                wanted = noisy_counts(table.sum(axis=1), Fraction(self.epsilon) / 4, rng)
+                if self.selection == "published":
+                    user, place, weight = _moved_whole(table, wanted, members, selection, rng)
+                else:
+                    user, place = _resized(table, wanted)
+                    place = selection.draw(members[place], rng=rng)
+                    weight = np.ones(len(user), np.int64)
+                found.append((user + low, members[place], weight))
+        user, site, weight = (np.concatenate(column) for column in zip(*found, strict=True))
+        return Profiles.counted(self.level, profiles.users, user, site, weight)
 
     def distance_error_bound(
         self, profiles: Profiles, clustering: Clustering, user: int, *, risk: float
@@ -341,6 +243,42 @@ class PriLocation:
         )
         return min(float(expected / weights.sum()) / risk, float(self.level.sensitivity))
 
+    def published_errors(self, profiles: Profiles, clustering: Clustering) -> FloatArray:
+        """E[DE(u)] as published: the mean of d(t, t̂) / HS over the user's places T(u), in [0, 1].
+
+            DE(u) = sum over t in T(u) of d(t, t̂) / (HS |T(u)|),
+
+        each place counted once, whatever its weight; t̂ is drawn as `selection` says, for weights
+        without noise.  Users without check-ins have 0.  Computed from the true profiles, so
+        it is for the publisher's eyes only.
+        """
+        errors = np.zeros(profiles.users)
+        rate = self.epsilon / (8 * self.level.sensitivity)
+        for user in range(profiles.users):
+            sites, _ = profiles.of(user)
+            if not len(sites):
+                continue
+            own = clustering.of_site[sites]
+            total = 0.0
+            for site, cluster in zip(sites, own, strict=True):
+                among = sites[own == cluster]
+                if self.selection == "proven":
+                    among = clustering.members(int(cluster))
+                distances = self.level.distances[site, among]
+                chance = np.exp(-rate * distances)
+                total += float(chance @ distances / chance.sum())
+            errors[user] = total / (self.level.sensitivity * len(sites))
+        return errors
+
+    def published_alpha(self, profiles: Profiles, clustering: Clustering, *, beta: float) -> float:
+        """alpha over all users: P(DE(u) > alpha) <= beta for every user u (Zhu et al.'s utility).
+
+        Markov's inequality, as published: the largest E[DE(u)] over beta, and never above 1.
+        """
+        if not 0 < beta <= 1:
+            raise InvalidInput(f"beta must be in (0, 1]; got {beta!r}")
+        return min(float(self.published_errors(profiles, clustering).max()) / beta, 1.0)
+
     def _expected_distance(self, clustering: Clustering, site: int) -> float:
         cluster = int(clustering.of_site[site])
         members = clustering.members(cluster)
@@ -351,8 +289,8 @@ class PriLocation:
 
 def _tables(profiles: Profiles, members: NDArray[np.intp]) -> Iterator[tuple[int, IntArray]]:
     """Counts at these places, for blocks of users, each with its first user's number."""
-    for low in range(0, profiles.users, _USERS_AT_ONCE):
-        high = min(low + _USERS_AT_ONCE, profiles.users)
+    for low in range(0, profiles.users, USERS_AT_ONCE):
+        high = min(low + USERS_AT_ONCE, profiles.users)
         yield low, profiles.table(low, high)[:, members]
 
 
@@ -362,38 +300,36 @@ def _by_distance(level: PlaceLevel, members: NDArray[np.intp], centre: int) -> N
 
 
 def _resized(table: IntArray, wanted: IntArray) -> tuple[IntArray, IntArray]:
-    """Bring each row to `wanted` check-ins; columns are sorted by distance to the centre.
+    """The row and column of every check-in, after each row was brought to `wanted` of them."""
+    kept = _kept(table, wanted)
+    flat = np.repeat(np.arange(kept.size), kept.ravel())
+    return flat // kept.shape[1], flat % kept.shape[1]
+
+
+def _kept(table: IntArray, wanted: IntArray) -> IntArray:
+    """Counts of each row brought to `wanted`; columns are sorted by distance to the centre.
 
     A deficit takes the farthest away; a surplus goes round the places, nearest first.
-    Returns the row and column of every check-in.
     """
-    rows, columns = table.shape
+    columns = table.shape[1]
     before = np.cumsum(table, axis=1) - table
     kept = np.clip(wanted[:, None] - before, 0, table)
     surplus = np.maximum(wanted - table.sum(axis=1), 0)
     rounds, rest = np.divmod(surplus, columns)
-    kept = kept + rounds[:, None] + (np.arange(columns) < rest[:, None])
-    flat = np.repeat(np.arange(rows * columns), kept.ravel())
-    return flat // columns, flat % columns
+    return np.asarray(kept + rounds[:, None] + (np.arange(columns) < rest[:, None]))
 
 
-def _noisy_counts(counts: IntArray, budget: Fraction, rng: Randomness) -> IntArray:
-    """Counts plus Lap(1 / budget) in whole numbers, negative ones as zero."""
-    return np.maximum(noisy_integers(counts, 1, budget, rng), 0)
-
-
-def _guarantee(epsilon: float, basis: Basis, source: str) -> Guarantee:
-    statement = f"{source}: one check-in of one user more or less, counts of users by places"
-    return Guarantee(epsilon * Manhattan(), basis, statement, NUMERICS)
-
-
-def _check_epsilon(epsilon: float) -> None:
-    if not (
-        isinstance(epsilon, int | float)
-        and math.isfinite(epsilon)
-        and 1e3 * SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON
-    ):
-        raise InvalidInput(
-            f"epsilon must be a number between {1e3 * SMALLEST_EPSILON:g} and"
-            f" {LARGEST_EPSILON:g} (of differential privacy, without a unit); got {epsilon!r}"
-        )
+def _moved_whole(
+    table: IntArray,
+    wanted: IntArray,
+    members: NDArray[np.intp],
+    selection: ExponentialSelection,
+    rng: Randomness,
+) -> tuple[IntArray, NDArray[np.intp], IntArray]:
+    """Rows, new columns and weights: each place of a row moves as one, to a place of that row."""
+    kept = _kept(table, wanted)
+    row, column = np.nonzero(kept)
+    counts = np.bincount(row, minlength=len(kept))
+    starts = np.cumsum(counts) - counts
+    chosen = selection.draw_among(members[column], column, starts[row], counts[row], rng=rng)
+    return row, chosen, kept[row, column]

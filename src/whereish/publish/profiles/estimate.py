@@ -1,0 +1,151 @@
+"""Users' counts estimated from noisy ones, by what all users do: post-processing, free of budget.
+
+Of each user and place y = x + N is seen, N the rounded Laplace noise.  Most x are zero.  The model
+is x = 0 with probability 1 - q_c at place c, and else a count from one law pi(x), x >= 1, for all
+places; q and pi are fitted to all noisy counts by expectation maximisation (Kiefer and Wolfowitz's
+nonparametric maximum likelihood, as Robbins's empirical Bayes uses it).  The estimate of x is
+its posterior mean given y.  Where noise drowns the counts it is q_c E[x | x >= 1], what all users
+do; where it does not, the user's own count.
+
+Whether these estimates or the plain noisy counts are nearer to the truth, in the earth mover's
+distance, is judged on counts drawn from the same posterior (:func:`better_estimate`).  All this
+is a function of the noisy counts and of public choices, so no budget is spent on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.publish.profiles.levels import PlaceLevel
+from whereish.publish.profiles.transport import transport_cost
+from whereish.randomness import Randomness
+
+__all__ = ["CountModel", "better_estimate"]
+
+_LARGEST = 2048
+"""Counts above are taken as they are seen: noise of this size is of no use at all."""
+_STEPS = 60
+_JUDGED = 64
+_MARGIN = 0.95
+"""Estimates must be so much better than plain counts, for what the model itself may miss, and by two
+standard errors, for what few judged users may."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountModel:
+    """The fitted model: q for each place, pi on 1..n, and the likelihood of y - low given x."""
+
+    often: FloatArray
+    law: FloatArray
+    likelihood: FloatArray
+    zero: FloatArray
+    low: int
+
+    @classmethod
+    def fitted(cls, noisy: IntArray, scale: float) -> CountModel:
+        """Maximum likelihood from counts plus Lap(scale), of users (rows) at places."""
+        seen = np.clip(noisy, -_LARGEST, _LARGEST)
+        low, high = int(seen.min()), max(int(seen.max()), 1)
+        values = np.arange(low, high + 1)
+        counts = np.arange(1, high + 1)
+        likelihood = _rounded_laplace(values[:, None] - counts, scale)
+        zero = _rounded_laplace(values, scale)
+        places = noisy.shape[1]
+        flat = (seen - low) + values.size * np.arange(places)
+        table = np.bincount(flat.ravel(), minlength=values.size * places)
+        table = table.reshape(places, values.size).astype(np.float64)
+        often = np.full(places, 0.1)
+        law = 1.0 / counts
+        law /= law.sum()
+        for _ in range(_STEPS):
+            some = likelihood @ law
+            own = often[:, None] * some
+            share = own / (own + (1 - often[:, None]) * zero)
+            often = (table * share).sum(axis=1) / table.sum(axis=1)
+            law *= likelihood.T @ ((table * share).sum(axis=0) / some)
+            law /= law.sum()
+        return cls(often, law, likelihood, zero, low)
+
+    def _visited(self, index: IntArray) -> FloatArray:
+        """P(x >= 1 | y) of each entry."""
+        some = (self.likelihood @ self.law)[index]
+        own = self.often * some
+        return np.asarray(own / (own + (1 - self.often) * self.zero[index]))
+
+    def means(self, noisy: IntArray) -> FloatArray:
+        """Posterior means of counts seen as `noisy`."""
+        index = np.clip(noisy, self.low, _LARGEST) - self.low
+        counts = np.arange(1, self.law.size + 1)
+        each = (self.likelihood @ (self.law * counts)) / (self.likelihood @ self.law)
+        means = self._visited(index) * each[index]
+        return np.asarray(np.where(noisy > _LARGEST, noisy, means))
+
+    def drawn(self, noisy: IntArray, generator: np.random.Generator) -> IntArray:
+        """Counts drawn from the posterior: for judging estimates, never for release."""
+        index = np.clip(noisy, self.low, _LARGEST) - self.low
+        visited = generator.random(noisy.shape) < self._visited(index)
+        out = np.zeros(noisy.shape, np.int64)
+        for row, column in np.argwhere(visited):
+            chance = self.likelihood[index[row, column]] * self.law
+            out[row, column] = 1 + generator.choice(chance.size, p=chance / chance.sum())
+        return out
+
+
+def better_estimate(
+    noisy: IntArray, scale: float, level: PlaceLevel, rng: Randomness
+) -> tuple[IntArray, bool]:
+    """Whole counts >= 0 of users at places, and whether they are estimates or plain noisy ones."""
+    plain = np.maximum(noisy, 0)
+    model = CountModel.fitted(noisy, scale)
+    estimates = _whole(model.means(noisy))
+    some = np.unique(np.linspace(0, len(noisy) - 1, _JUDGED).astype(np.intp))
+    generator = np.random.default_rng(int(rng.words(1)[0]))
+    truths = model.drawn(noisy[some], generator)
+    errors = np.array(
+        [
+            [_error(truth, released[user], level) for released in (estimates, plain)]
+            for truth, user in zip(truths, some, strict=True)
+            if truth.any()
+        ]
+    ).reshape(-1, 2)
+    return (estimates, True) if _clearly_less(errors[:, 0], errors[:, 1]) else (plain, False)
+
+
+def _clearly_less(ours: FloatArray, theirs: FloatArray) -> bool:
+    """Whether the first errors are below the second, of the same users, by more than chance."""
+    if ours.size < 2:
+        return False
+    gain = theirs - ours
+    sure = gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(gain.size)
+    return bool(sure and ours.sum() <= _MARGIN * theirs.sum())
+
+
+def _error(truth: IntArray, released: IntArray, level: PlaceLevel) -> float:
+    here, there = np.flatnonzero(truth), np.flatnonzero(released)
+    if not there.size:
+        return float(level.sensitivity)
+    costs = level.distances[np.ix_(here, there)].astype(np.float64)
+    return transport_cost(costs, truth[here], released[there])
+
+
+def _rounded_laplace(at: IntArray, scale: float) -> FloatArray:
+    """P(N = n) of Laplace noise rounded to whole numbers; never zero."""
+    away = np.abs(at) / scale
+    half = 0.5 / scale
+    beyond = np.exp(-away) * np.sinh(half)
+    return np.asarray(np.maximum(np.where(at == 0, -np.expm1(-half), beyond), 1e-300))
+
+
+def _whole(estimate: FloatArray) -> IntArray:
+    """Rows of whole numbers nearest in proportion, each with the rounded total of its row."""
+    sums = estimate.sum(axis=1)
+    total = np.maximum(np.rint(sums), 1.0)
+    wanted = estimate * (total / np.maximum(sums, 1e-300))[:, None]
+    floor = np.floor(wanted)
+    missing = (total - floor.sum(axis=1)).astype(np.int64)
+    order = np.argsort(floor - wanted, axis=1, kind="stable")
+    rank = np.argsort(order, axis=1, kind="stable")
+    return np.asarray(floor + (rank < missing[:, None]), dtype=np.int64)
