@@ -30,8 +30,8 @@ _LARGEST = 2048
 _STEPS = 60
 _JUDGED = 64
 _MARGIN = 0.95
-"""Estimates must be so much better than plain counts, for what the model itself may miss, and by two
-standard errors, for what few judged users may."""
+"""Estimates must be so much better than plain counts, for what the model itself may miss, and by
+two standard errors, for what few judged users may."""
 
 
 @dataclass(frozen=True, eq=False)
