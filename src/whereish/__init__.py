@@ -18,11 +18,9 @@ Saved files    load
 Records        Values Records answer queries TruncatedGeometric
                TwoSidedGeometric CubeGeometric
 Traces         PredictiveMechanism FixedUtility FixedRate SpentBudget
-Profiles       PriLocation NaiveProfiles Profiles PlaceLevel Visits
-               user_priors synthetic_commuters
-Service        Client AsyncClient
 Profiles       PriLocation NaiveProfiles PooledProfiles Profiles PlaceLevel
                Visits user_priors synthetic_commuters
+Service        Client AsyncClient
 Audit          audit adversary_error quality_loss privacy_measures
 What is kept   Guarantee Basis Mechanism Metric Euclidean Manhattan Chebyshev
                GreatCircle Geodesic Finite TupleSum TupleMax
