@@ -13,7 +13,7 @@ MUTANTS = (
     Mutant(
         "a map's places at the centres of their cells",
         _LBS + "report_errors.py",
-        'return diagonal if mechanism.places == "continuous" else diagonal / 2',
+        'return diagonal if mechanism.places == "bilinear" else diagonal / 2',
         "return 0.0",
         (_TESTS + "test_areas.py::test_maps_have_one_radius_or_one_for_each_report",),
         "somebody in a cell's corner is covered less often than stated",
