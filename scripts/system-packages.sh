@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the tests need from the system: a PostgreSQL server (for the ledger), PostGIS (for sources
-# of places) and a Java runtime (for Spark).  Installed as root where they are missing; where
+# of places) and a Java runtime (for Spark) and mosquitto (for the OwnTracks relay).  Installed as root where they are missing; where
 # that cannot be done this says so and ends well, and the tests that need them are skipped, and
 # say so.
 set -eu
@@ -8,6 +8,7 @@ set -eu
 has() {
   case "$1" in
     java) command -v java >/dev/null 2>&1 ;;
+    mosquitto) command -v mosquitto >/dev/null 2>&1 || [ -x /usr/sbin/mosquitto ] ;;
     postgresql)
       command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
       ;;
@@ -23,7 +24,7 @@ install() {
 }
 
 missing=""
-for package in java postgresql postgis; do
+for package in java mosquitto postgresql postgis; do
   has "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
@@ -38,6 +39,7 @@ apt-get update -qq || echo "apt-get cannot update its lists: is there a network?
 for package in $missing; do
   case "$package" in
     java) install openjdk-17-jre-headless || install default-jre-headless || : ;;
+    mosquitto) install mosquitto || : ;;
     postgresql) install postgresql || : ;;
     postgis) install postgresql-postgis || : ;;
   esac

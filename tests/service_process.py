@@ -66,6 +66,7 @@ class Service:
     token: str = ""
     process: subprocess.Popen[bytes] | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = ("-m", "whereish", "serve", "--config")
 
     @property
     def url(self) -> str:
@@ -82,7 +83,7 @@ class Service:
     def start(self, *options: str, wait_s: float = 120) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "whereish", "serve", "--config", self.config, *options],
+                [sys.executable, *self.program, self.config, *options],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.environment},
@@ -169,6 +170,7 @@ def service(
     limits: str = "",
     rest: str = TRACE,
     options: tuple[str, ...] = (),
+    program: tuple[str, ...] = ("-m", "whereish", "serve", "--config"),
 ) -> Iterator[Service]:
     """A service with a ledger in the folder, at `ledger`, or (None) without one."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -187,7 +189,8 @@ def service(
         )
     )
     (folder / "tmp").mkdir(exist_ok=True)
-    made = Service(folder, config, port, environment={"TMPDIR": str(folder / "tmp")})
+    environment = {"TMPDIR": str(folder / "tmp")}
+    made = Service(folder, config, port, environment=environment, program=program)
     try:
         made.start(*options)
         yield made

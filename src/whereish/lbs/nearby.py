@@ -38,7 +38,7 @@ from whereish.units import Epsilon, Length, at_least_one
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Nearby", "nearby"]
+__all__ = ["Nearby", "near_report", "nearby"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +209,23 @@ def _radius_of(mechanism: Any, interest: Length, confidence: float) -> Length:
 
 
 _kept_radius = lru_cache(maxsize=16)(retrieval_radius)
+
+
+def near_report(
+    place: tuple[float, float],
+    report: tuple[float, float],
+    interest: Length,
+    *,
+    source: Source,
+    around: Length,
+    confidence: float,
+) -> Nearby:
+    """What is within `interest` of a place, asked for within `around` of a report of it.
+
+    For a report that was drawn, and charged, elsewhere.
+    """
+    found = source.around(*report, around.m)
+    return _sorted(found, place, report, interest, around, confidence, None, filtered=True)
 
 
 def _from_session(

@@ -31,6 +31,7 @@ COMMANDS = {
     "nearby": "whereish.interfaces.cli.lbs.nearby",
     "places": "whereish.interfaces.cli.lbs.places",
     "plot": "whereish.interfaces.cli.plot",
+    "relay": "whereish.interfaces.cli.service.relay",
     "report": "whereish.interfaces.cli.report",
     "sanitize": "whereish.interfaces.cli.sanitize",
     "serve": "whereish.interfaces.cli.service.serve",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -21,11 +22,13 @@ from whereish.interfaces.service.layers import Guard
 from whereish.interfaces.service.metrics import Metrics
 from whereish.interfaces.service.offered import offer, offer_trace
 from whereish.interfaces.service.openapi import document, page
+from whereish.interfaces.service.others import forward_to
 from whereish.interfaces.service.problems import Problem, problem
 from whereish.interfaces.service.routes import Service, routes
 from whereish.interfaces.service.sessions import Sessions
 from whereish.interfaces.service.till import Names, Till
 from whereish.interfaces.service.tokens import TokenFile, secret_key
+from whereish.lbs.sources.store import PlaceStore
 from whereish.publish.ledger import open_ledger
 
 __all__ = ["CONFIG", "TOKENS", "build", "worker"]
@@ -54,6 +57,8 @@ def build(config: Config, beside: Path) -> ASGIApp:
         Metrics(),
         document=msgspec.json.encode(said),
         page=page(said),
+        source=None if config.places is None else PlaceStore(beside / config.places),
+        forward=None if config.owntracks is None else forward_to(config.owntracks),
     )
     for one in offered:  # compiled kernels are loaded before the first request
         with contextlib.suppress(Problem):
@@ -103,6 +108,9 @@ async def _routing(request: Request, error: Exception) -> Response:
 
 def worker() -> ASGIApp:
     """The application in a process that uvicorn has started."""
+    # SQLite lets go of the interpreter at every row; with the usual 5 ms the thread that commits
+    # would wait that long, row by row, while the event loop is busy.
+    sys.setswitchinterval(1e-4)
     said = msgspec.json.decode(os.environ[CONFIG].encode(), type=dict[str, str])
     config = msgspec.json.decode(said["config"], type=Config)
     set_up_log(config.log_level)

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -89,7 +90,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pad_ms: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     tls_certificate: str | None = None
     tls_key: str | None = None
-    source: str | None = None
+    places: str | None = None
+    owntracks: str | None = None
     ledger: LedgerConfig | None = None
     limits: Limits = Limits()
     mechanism: tuple[MechanismConfig, ...] = ()
@@ -160,6 +162,8 @@ def checked(config: Config) -> Config:
         )
     if (config.tls_certificate is None) != (config.tls_key is None):
         raise InvalidInput("tls_certificate and tls_key must be given together")
+    if config.owntracks is not None and not _may_forward(config.owntracks):
+        raise InvalidInput("owntracks must be https://..., or http:// on this machine")
     if config.trace and config.ledger is None:
         raise InvalidInput("traces need a [ledger]: their total is charged before the first step")
     names = [one.id for one in config.mechanism] + [one.id for one in config.trace]
@@ -174,6 +178,13 @@ def checked(config: Config) -> Config:
             " epsilon = 'ln(4)/200 m', or a file"
         )
     return config
+
+
+def _may_forward(url: str) -> bool:
+    parts = urlsplit(url)
+    return bool(parts.hostname) and (
+        parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -7,6 +7,7 @@ pattern that matched, never the path that was asked for.
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -17,12 +18,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whereish.interfaces.service.config import Limits, is_loopback
-from whereish.interfaces.service.limits import Rates
 from whereish.interfaces.service.metrics import Metrics
 from whereish.interfaces.service.problems import Problem, problem
 from whereish.interfaces.service.tokens import EVERYBODY, Token, TokenFile
 
-__all__ = ["TOKEN", "Guard", "read_body"]
+__all__ = ["TOKEN", "Guard", "Handed", "Rates", "read_body"]
 
 TOKEN: Final = "whereish.token"
 OPEN: Final = "/healthz"
@@ -30,6 +30,29 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 access = logging.getLogger("whereish.access")
 errors = logging.getLogger("whereish.service")
+
+
+class Rates:
+    """A bucket for each token: `burst` requests at once, `rate_per_s` after that.
+
+    Buckets are a worker's own; several workers together let through so many times more.
+    """
+
+    def __init__(
+        self, rate_per_s: float, burst: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate, self._burst, self._clock = rate_per_s, float(burst), clock
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, token: str) -> None:
+        """Take one request, or say when there is one again."""
+        now = self._clock()
+        left, since = self._buckets.get(token, (self._burst, now))
+        left = min(self._burst, left + (now - since) * self._rate)
+        if left < 1:
+            self._buckets[token] = left, now
+            raise Problem("too-many-requests", retry_after_s=(1 - left) / self._rate)
+        self._buckets[token] = left - 1, now
 
 
 @dataclass
@@ -105,12 +128,23 @@ class Guard:
                 raise Problem("wrong-host")
             return EVERYBODY
         given = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(given) != 1 or given[0][:7].lower() != b"bearer ":
-            raise Problem("unauthorized")
-        token = self.tokens.find(given[0][7:].strip())
+        token = self.tokens.find(_secret(given[0])) if len(given) == 1 else None
         if token is None:
             raise Problem("unauthorized")
         return token
+
+
+def _secret(header: bytes) -> bytes:
+    """The token of an Authorization header; OwnTracks sends it as the password of a user."""
+    kind, _, value = header.partition(b" ")
+    if kind.lower() == b"bearer":
+        return value.strip()
+    if kind.lower() == b"basic":
+        try:
+            return base64.b64decode(value.strip(), validate=True).partition(b":")[2]
+        except ValueError:
+            return b""
+    return b""
 
 
 def _host(header: bytes) -> str:

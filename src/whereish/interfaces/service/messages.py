@@ -11,6 +11,8 @@ from whereish.interfaces.service.config import NAME
 from whereish.interfaces.service.problems import Problem, refused_field
 
 __all__ = [
+    "Around",
+    "AroundAnswer",
     "Batch",
     "BatchAnswer",
     "BudgetAnswer",
@@ -118,6 +120,30 @@ class StepAnswer(_Strict, frozen=True):
     spent_per_m: float
 
 
+class Around(_Strict, frozen=True):
+    """A place of which everything within a radius is wanted."""
+
+    lon: Lon
+    lat: Lat
+    radius_m: Annotated[float, msgspec.Meta(gt=0, le=100_000)] = 300.0
+    mechanism: Named | None = None
+    subject: Named | None = None
+
+
+class AroundAnswer(_Strict, frozen=True):
+    """What is near, nearest first, and how far around the report the source was asked.
+
+    `complete` is false where the area of interest was not wholly within what was asked for.
+    """
+
+    results: list[dict[str, Any]]
+    report: Place
+    retrieval_radius_m: Metres
+    confidence: float
+    fetched: int
+    complete: bool
+
+
 class Closed(_Strict, frozen=True):
     """A session that takes no further step."""
 
@@ -168,7 +194,9 @@ class BudgetAnswer(_Strict, frozen=True):
 
 
 _NAMES: Final = frozenset(
-    name for message in (Place, One, Batch, Session, Step) for name in message.__struct_fields__
+    name
+    for message in (Place, One, Batch, Around, Session, Step)
+    for name in message.__struct_fields__
 )
 
 

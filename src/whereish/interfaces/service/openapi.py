@@ -44,6 +44,23 @@ _OPERATIONS: Final = (
     ),
     _Operation(
         "post",
+        "/v1/nearby",
+        "What is near a place, from a source that is told a report of it only",
+        messages.AroundAnswer,
+        (messages.Around,),
+        problems=(*_BODY, 403, 404, 409, 502, 503),
+        repeatable=True,
+    ),
+    _Operation(
+        "post",
+        "/v1/owntracks",
+        "Pass an OwnTracks location on as a report; other messages are dropped",
+        list,
+        (dict,),
+        problems=(*_BODY, 403, 404, 409, 502, 503),
+    ),
+    _Operation(
+        "post",
         "/v1/traces",
         "Begin a trace session; its total is charged now",
         messages.SessionAnswer,
@@ -106,8 +123,8 @@ def document() -> dict[str, Any]:
         messages.OneAnswer,
         messages.BatchAnswer,
         ProblemDetails,
-        *(kind for operation in _OPERATIONS for kind in operation.takes),
-        *(o.answer for o in _OPERATIONS if o.answer not in (None, str)),
+        *(kind for operation in _OPERATIONS for kind in operation.takes if kind is not dict),
+        *(o.answer for o in _OPERATIONS if o.answer not in (None, str, list)),
     ]
     unique = list(dict.fromkeys(types))
     _, components = msgspec.json.schema_components(
@@ -198,6 +215,8 @@ def _problem(status: int) -> dict[str, Any]:
 
 
 def _either(kinds: tuple[type, ...]) -> dict[str, Any]:
+    if kinds[0] in (dict, list):
+        return {"type": "object"} if kinds[0] is dict else {"type": "array", "maxItems": 0}
     refs = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in kinds]
     return refs[0] if len(refs) == 1 else {"oneOf": refs}
 

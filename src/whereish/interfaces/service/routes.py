@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -20,10 +19,12 @@ from whereish.interfaces.service.layers import TOKEN, Handed, read_body
 from whereish.interfaces.service.messages import decoded
 from whereish.interfaces.service.metrics import Metrics
 from whereish.interfaces.service.offered import VERSION, Offered, OfferedTrace
+from whereish.interfaces.service.others import Forward, nearby, owntracks
 from whereish.interfaces.service.problems import Problem
 from whereish.interfaces.service.sessions import Sessions
 from whereish.interfaces.service.till import Names, Till
 from whereish.interfaces.service.tokens import Token
+from whereish.lbs.sources.source import Source
 
 __all__ = ["Service", "routes"]
 
@@ -31,7 +32,7 @@ _ONE: Final = msgspec.json.Decoder(messages.One)
 _BATCH: Final = msgspec.json.Decoder(messages.Batch)
 _SESSION: Final = msgspec.json.Decoder(messages.Session)
 _STEP: Final = msgspec.json.Decoder(messages.Step)
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.Encoder().encode
 _LONGEST_KEY: Final = 200
 _NAME: Final = re.compile(NAME)
 
@@ -49,17 +50,19 @@ class Service:
     sessions: Sessions | None = None
     document: bytes = b""
     page: bytes = b""
-    extra: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    source: Source | None = None
+    forward: Forward | None = None
+    _allowed_to: dict[str, tuple[Token, dict[str, Offered]]] = field(default_factory=dict)
 
     async def report(self, request: Request) -> Response:
         """One place or a batch: drawn, charged, then answered."""
         started = asyncio.get_running_loop().time()
         token: Token = request.scope[TOKEN]
         body = await read_body(request.scope, request.receive, self.config.limits)
-        key = _idempotency_key(request)
+        key = idempotency_key(request)
         several = b'"places"' in body
         asked: Any = decoded(_BATCH if several else _ONE, body)
-        offered = self._offered(token, asked.mechanism)
+        offered = self.offer(token, asked.mechanism)
         if several:
             if len(asked.places) > self.config.limits.batch:
                 raise Problem("too-large", f"at most {self.config.limits.batch} places")
@@ -68,8 +71,7 @@ class Service:
             places = [(asked.lon, asked.lat)]
         subject = self.subject(token, asked.subject)
         reports = offered.report(places)
-        if not offered.steady:
-            await self._pad(started)
+        await self.pad(offered, started)
         told = (offered.id, offered.epsilon.per_m, self.till is not None, offered.accuracy_m)
         answer: messages.BatchAnswer | messages.OneAnswer
         if several:
@@ -77,9 +79,12 @@ class Service:
         else:
             lon, lat = reports[0]
             answer = messages.OneAnswer(lon, lat, *told)
-        return await self.answer(
-            token, subject, offered, len(places), key, "/v1/report", _encode(asked), _encode(answer)
-        )
+        return await self.answer(token, subject, offered, len(places), key, asked, _encode(answer))
+
+    @staticmethod
+    def key_of(request: Request) -> str | None:
+        """The idempotency key of a request."""
+        return idempotency_key(request)
 
     async def answer(
         self,
@@ -88,8 +93,7 @@ class Service:
         offered: Offered,
         times: int,
         key: str | None,
-        route: str,
-        asked: bytes,
+        asked: msgspec.Struct,
         answer: bytes,
     ) -> Response:
         """Charge for an answer that was drawn; it leaves when the charge is durable."""
@@ -103,7 +107,7 @@ class Service:
             offered.epsilon,
             times,
             release=self.names.release(token.id, key),
-            fingerprint="" if key is None else self.names.fingerprint(route, asked),
+            fingerprint="" if key is None else self.names.fingerprint("/v1/report", _encode(asked)),
             answer="" if key is None else answer.decode(),
         )
         if settled.repeated:
@@ -117,7 +121,7 @@ class Service:
         """A new trace session, whose total is charged now."""
         token: Token = request.scope[TOKEN]
         body = await read_body(request.scope, request.receive, self.config.limits)
-        key = _idempotency_key(request)
+        key = idempotency_key(request)
         asked: messages.Session = decoded(_SESSION, body)
         allowed = [t for t in self.traces.values() if token.allows("traces", t.id)]
         trace = _chosen(asked.trace, {t.id: t for t in allowed})
@@ -214,14 +218,19 @@ class Service:
             return token.subject
         return asked if asked is not None else token.name
 
-    def _offered(self, token: Token, asked: str | None) -> Offered:
-        allowed = {o.id: o for o in self.offered.values() if token.allows("report", o.id)}
+    def offer(self, token: Token, asked: str | None) -> Offered:
+        """The mechanism that was asked for, if the token allows it."""
+        known = self._allowed_to.get(token.id)
+        if known is None or known[0] is not token:
+            allowed = {o.id: o for o in self.offered.values() if token.allows("report", o.id)}
+            self._allowed_to[token.id] = known = token, allowed
+        _, allowed = known
         chosen: Offered = _chosen(asked, allowed)
         return chosen
 
     def _named(self, request: Request) -> Offered:
         token: Token = request.scope[TOKEN]
-        return self._offered(token, request.path_params["id"])
+        return self.offer(token, request.path_params["id"])
 
     def _traced(self) -> tuple[Sessions, Till]:
         if self.sessions is None or self.till is None:
@@ -235,8 +244,10 @@ class Service:
             raise Problem("forbidden")
         return token
 
-    async def _pad(self, started: float) -> None:
+    async def pad(self, offered: Offered, started: float) -> None:
         """Wait for the next multiple of a fixed time: how long the draw took does not show."""
+        if offered.steady:
+            return
         pad = self.config.pad_ms / 1e3
         spent = asyncio.get_running_loop().time() - started
         await asyncio.sleep(pad - spent % pad)
@@ -246,6 +257,8 @@ def routes(service: Service) -> list[Route]:
     """The paths of the service."""
     return [
         Route("/v1/report", service.report, methods=["POST"]),
+        Route("/v1/nearby", partial(nearby, service), methods=["POST"]),
+        Route("/v1/owntracks", partial(owntracks, service), methods=["POST"]),
         Route("/v1/traces", service.begin, methods=["POST"]),
         Route("/v1/traces/{session}/steps", service.step, methods=["POST"]),
         Route("/v1/traces/{session}", service.close, methods=["DELETE"]),
@@ -279,14 +292,16 @@ def _described(offered: Offered) -> messages.Mechanism:
     )
 
 
-def _idempotency_key(request: Request) -> str | None:
-    given = request.headers.getlist("idempotency-key")
+def idempotency_key(request: Request) -> str | None:
+    """The key that a request carries, if it does."""
+    given = [value for name, value in request.scope["headers"] if name == b"idempotency-key"]
     if not given:
         return None
-    fine = len(given) == 1 and 1 <= len(given[0]) <= _LONGEST_KEY
-    if not (fine and given[0].isascii() and given[0].isprintable()):
+    key: str = given[0].decode("latin-1")
+    fine = len(given) == 1 and 1 <= len(key) <= _LONGEST_KEY
+    if not (fine and key.isascii() and key.isprintable()):
         raise Problem("bad-request", "an idempotency key has 1 to 200 printable ASCII characters")
-    return given[0]
+    return key
 
 
 def _session_name(request: Request) -> str:

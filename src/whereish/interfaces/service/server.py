@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +21,7 @@ __all__ = ["BoundedHead", "first_token", "serve"]
 _HEAD_BYTES: Final = 32_768
 _HEAD_S: Final = 15.0
 _FINISH_S: Final = 30
+APPLICATION: Final = "whereish.interfaces.service.app:worker"
 
 
 class BoundedHead(HttpToolsProtocol):
@@ -76,7 +75,7 @@ def first_token(config: Config) -> str | None:
     return tokens.add("first", SCOPES) if config.auth and not tokens.all() else None
 
 
-def serve(config: Config, beside: Path) -> None:
+def serve(config: Config, beside: Path, *, application: str = APPLICATION) -> None:
     """Run until a signal ends it; what was charged is answered first."""
     secret_key(config.folder)
     said = {"config": msgspec.json.encode(config).decode(), "beside": str(beside)}
@@ -101,17 +100,4 @@ def serve(config: Config, beside: Path) -> None:
             "ssl_keyfile": config.tls_key,
             "backlog": 2048,
         }
-        uvicorn.run("whereish.interfaces.service.app:worker", **options)
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    """A port that nobody listens on at the moment."""
-    with socket.socket() as listener:
-        listener.bind((host, 0))
-        return int(listener.getsockname()[1])
-
-
-def told(text: str) -> None:
-    """A line for the person who started the service."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+        uvicorn.run(application, **options)

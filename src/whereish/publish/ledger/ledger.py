@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from whereish.errors import BudgetExceeded, InvalidInput
@@ -37,6 +38,11 @@ _SPARE = Fraction(1, 10**12)
 CHUNK = 500
 
 
+@lru_cache(maxsize=64)
+def _with_spare(cap_per_m: float) -> Fraction:
+    return Fraction(cap_per_m) * (1 + _SPARE)
+
+
 @dataclass(frozen=True)
 class Budget:
     """At most `cap` per subject, within every `window_s` seconds (None: for ever)."""
@@ -50,7 +56,7 @@ class Budget:
 
     def holds(self, spent: Fraction) -> bool:
         """Whether a sum of levels stays within the cap."""
-        return spent <= Fraction(self.cap.per_m) * (1 + _SPARE)
+        return spent <= _with_spare(self.cap.per_m)
 
     def __str__(self) -> str:
         span = "" if self.window_s is None else f" in any {self.window_s:g} s"

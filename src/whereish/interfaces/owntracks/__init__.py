@@ -1,0 +1,1 @@
+"""A relay for OwnTracks: phones report to it, others see private reports."""
