@@ -72,6 +72,14 @@ class _Settings:
             made["headers"] = {"Idempotency-Key": new_key()}
         return made
 
+    def _wait(self, answer: Any, attempt: int) -> float | None:
+        """Seconds until the request is sent again; None where this answer, or error, stands."""
+        if attempt == self.retries:
+            return None
+        if isinstance(answer, Exception):
+            return float(0.1 * 2**attempt)
+        return again_after(answer.status_code, answer.headers.get("retry-after"), attempt)
+
 
 class Client(_Settings):
     """Reports from a service, which draws and charges them.
@@ -149,19 +157,17 @@ class Client(_Settings):
         self.close()
 
     def _ask(self, call: Call[Answer]) -> Answer:
-        request = self._request(call)
-        for attempt in range(self.retries + 1):
+        request, attempt = self._request(call), 0
+        while True:
             try:
                 answer = self._http.request(**request)
-                wait = again_after(answer.status_code, answer.headers.get("retry-after"), attempt)
-                if wait is None or attempt == self.retries:
-                    return verdict(call, answer.status_code, answer.json)
             except self._httpx.TransportError as error:
-                if attempt == self.retries:
-                    raise _unreachable(error) from None
-                wait = 0.1 * 2**attempt
+                answer = error
+            wait = self._wait(answer, attempt)
+            if wait is None:
+                return _verdict(call, answer)
             time.sleep(wait)
-        raise AssertionError  # the last attempt returns or raises
+            attempt += 1
 
 
 class AsyncClient(_Settings):
@@ -226,19 +232,24 @@ class AsyncClient(_Settings):
         await self.close()
 
     async def _ask(self, call: Call[Answer]) -> Answer:
-        request = self._request(call)
-        for attempt in range(self.retries + 1):
+        request, attempt = self._request(call), 0
+        while True:
             try:
                 answer = await self._http.request(**request)
-                wait = again_after(answer.status_code, answer.headers.get("retry-after"), attempt)
-                if wait is None or attempt == self.retries:
-                    return verdict(call, answer.status_code, answer.json)
             except self._httpx.TransportError as error:
-                if attempt == self.retries:
-                    raise _unreachable(error) from None
-                wait = 0.1 * 2**attempt
+                answer = error
+            wait = self._wait(answer, attempt)
+            if wait is None:
+                return _verdict(call, answer)
             await asyncio.sleep(wait)
-        raise AssertionError  # the last attempt returns or raises
+            attempt += 1
+
+
+def _verdict(call: Call[Answer], answer: Any) -> Answer:
+    """What the last answer means; an error of the connection is one of ours."""
+    if isinstance(answer, Exception):
+        raise _unreachable(answer) from None
+    return verdict(call, answer.status_code, answer.json)
 
 
 def _unreachable(error: Exception) -> ServiceError:
