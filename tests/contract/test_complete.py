@@ -14,8 +14,16 @@ from whereish.mechanisms.registry import REGISTRY, mechanism_named
 
 from contract.cases import CALIBRATED, CHANNELS, DENSITIES, FINITE, MECHANISMS, OTHERS, example
 
-MADE_BY_OTHERS = {"Channel", "Mechanism", "OptimalChannel", "bayesian_remap"}
-"""No mechanisms of their own: a protocol, what functions return, a channel from a channel."""
+MADE_BY_OTHERS = {
+    "AsyncClient",
+    "Channel",
+    "Client",
+    "Mechanism",
+    "OptimalChannel",
+    "bayesian_remap",
+}
+"""No mechanisms of their own: a protocol, what functions return, a channel from a channel, and
+clients that ask a service for its reports."""
 OWN_LAW_TESTS = {"cube-geometric", "eikonal", "two-sided-geometric"}
 """Neither a density nor a table of all rows: laws in tests/mechanisms/{maps,records}."""
 PUBLISHERS = {"NaiveProfiles", "PooledProfiles", "PriLocation"}
