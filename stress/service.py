@@ -57,18 +57,17 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def timing(bars: Bars, folder: Path, requests: int) -> None:
-    """Whether the time of an answer tells how far the report is, for Laplace and a padded map."""
+    """Whether the time of an answer tells how far its report is: Laplace, a padded channel."""
     import service_process
 
     plane = wh.Plane.around(2.35, 48.85, "20 km")
-    rows, columns = np.mgrid[:24, :24]
-    levels = 1e-3 * (1.0 + 0.5 * np.sin(rows / 3) * np.cos(columns / 4))
-    privacy_map = wh.PrivacyMap(levels, "500 m", origin=(-6000, -6000), plane=plane)
+    x, y = np.meshgrid(np.arange(-2000, 2001, 500.0), np.arange(-2000, 2001, 500.0))
+    sites = wh.Points(np.column_stack([x.ravel(), y.ravel()]), plane)
     folder.mkdir(parents=True, exist_ok=True)
-    wh.EikonalMechanism.build(privacy_map).save(folder / "map.npz")
-    rest = '[[mechanism]]\nid = "map"\nfile = "map.npz"\n'
+    wh.exponential_channel(sites, epsilon="0.001/m").save(folder / "channel.npz")
+    rest = '[[mechanism]]\nid = "channel"\nfile = "channel.npz"\n'
     with service_process.service(folder, ledger=None, rest=rest, log_level="error") as service:
-        for name in ("street", "map"):
+        for name in ("street", "channel"):
             far, took = _timed(service, name, requests)
             rho, linear = spearman(far, took), float(np.corrcoef(far, took)[0, 1])
             bars.note(f"{name}: median answer", f"{1e3 * np.median(took):.2f} ms")
