@@ -18,16 +18,18 @@ from scipy.special import gammaincc
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
+from whereish.mechanisms.base import Remap
 from whereish.mechanisms.noise.circular import CircularNoise
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.solvers.cells.grid_posterior import bayesian_targets, expected_distance, offset_tables
+from whereish.space.plane import Plane
 from whereish.space.points import Points
 from whereish.space.prior import as_prior
 from whereish.space.raster import Raster
 from whereish.space.sites import Sites
 from whereish.units import Length
 
-__all__ = ["GridRemap", "bayesian_grid_remap", "nearest_grid_remap"]
+__all__ = ["GridRemap", "bayesian_grid_remap", "lattice_remap", "nearest_grid_remap"]
 
 Noise: TypeAlias = CircularNoise | PlanarLaplace
 
@@ -144,3 +146,36 @@ def _admissible(onto: ArrayLike | None, raster: Raster) -> IntArray:
     if not mask.any():
         raise InvalidInput("at least one cell must be admissible; got none")
     return np.flatnonzero(mask.ravel()).astype(np.int64)
+
+
+def lattice_remap(u: Length | str, v: Length | str) -> Remap:
+    """Rounds each report to the nearest point of a lattice with steps u along x and v along y.
+
+    As in Bordenabe's thesis, section 5.2, where the two steps may differ.  It is post-processing:
+    ``noise >> lattice_remap("3 m", "5 m")`` keeps what `noise` keeps.  Where u and v are odd
+    multiples of the noise's own resolution, the result is the ideal report rounded once, since
+    the borders of the larger cells are borders of the smaller; otherwise it is rounded twice.
+
+    Raises
+    ------
+    InvalidInput
+        If a step is not a length > 0, or the reports are not on a plane.
+
+    Examples
+    --------
+    >>> import whereish as wh
+    >>> remap = lattice_remap("3 m", "5 m")
+    >>> remap(wh.Points([[4.4, 7.6]], wh.Plane())).coordinates.tolist()
+    [[3.0, 10.0]]
+    """
+    steps = np.array([Length.positive(u, name="u").m, Length.positive(v, name="v").m])
+
+    def rounded(reports: Points) -> Points:
+        if not isinstance(reports.space, Plane):
+            raise InvalidInput(
+                f"a lattice in metres needs reports on a plane; got {reports.space.description}"
+            )
+        nearest = np.floor(reports.coordinates / steps + 0.5) * steps
+        return Points(nearest, reports.space, reports.reproducible)
+
+    return rounded

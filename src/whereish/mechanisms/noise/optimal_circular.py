@@ -12,9 +12,11 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.noise.circular import CircularNoise
 from whereish.privacy.distinguishability import Distinguishability
+from whereish.solvers.radial.any_loss import optimal_radial_any
 from whereish.solvers.radial.log_linear import LogLinear
 from whereish.solvers.radial.loss import Loss
-from whereish.solvers.radial.optimum import optimal_radial
+from whereish.solvers.radial.optimum import RadialOptimum, optimal_radial
+from whereish.solvers.radial.tail import Tail, tight_radial
 from whereish.space.plane import Plane
 from whereish.units import Length
 
@@ -32,11 +34,13 @@ class OptimalCircular(CircularNoise):
     keeps
         The distinguishability function l.
     loss
-        What a report at distance r costs; the distance itself by default.
+        What a report at distance r costs; the distance itself by default.  A loss that falls
+        somewhere is given as :meth:`Loss.piecewise`.
     bound
         M, the largest density allowed, per square metre; none by default.
     tail
-        rho, as limits of P(|v| > q) at distances q: ``{"5 km": 0.05}``.
+        rho, as limits of P(|v| > q) at distances q: ``{"5 km": 0.05}``; or a function of all
+        radii, :class:`~whereish.solvers.radial.tail.Tail`, certified on all of them.
     resolution, plane
         As for :class:`~whereish.mechanisms.noise.circular.CircularNoise`.
 
@@ -74,24 +78,29 @@ class OptimalCircular(CircularNoise):
         loss: Loss | Callable[[FloatArray], FloatArray] | None = None,
         *,
         bound: float | None = None,
-        tail: Mapping[str | Length, float] | None = None,
+        tail: Mapping[str | Length, float] | Tail | None = None,
         resolution: Length | str = "1 m",
         plane: Plane | None = None,
     ) -> None:
         wanted = Loss.power(1) if loss is None else loss
         if not isinstance(wanted, Loss):
             wanted = Loss.of(wanted)
-        limits = tuple(
-            (Length.positive(q, name="tail distance").m, float(limit))
-            for q, limit in (tail or {}).items()
-        )
-        scale = 1.0 if plane is None else plane.scale
-        found = optimal_radial(
-            keeps.dilated(scale),
-            wanted,
-            bound=math.inf if bound is None else float(bound),
-            tail=limits,
-        )
+        promise = keeps.dilated(1.0 if plane is None else plane.scale)
+        most = math.inf if bound is None else float(bound)
+        solver = optimal_radial if wanted.rising else optimal_radial_any
+
+        def solve(limits: tuple[tuple[float, float], ...]) -> RadialOptimum:
+            return solver(promise, wanted, bound=most, tail=limits)
+
+        if isinstance(tail, Tail):
+            found = tight_radial(solve, tail, promise)
+        else:
+            found = solve(
+                tuple(
+                    (Length.positive(q, name="tail distance").m, float(limit))
+                    for q, limit in (tail or {}).items()
+                )
+            )
         super().__init__(found.radial, keeps=keeps, resolution=resolution, plane=plane)
         object.__setattr__(self, "loss", wanted)
         object.__setattr__(self, "loss_value", found.loss)

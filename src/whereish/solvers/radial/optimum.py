@@ -26,9 +26,10 @@ from whereish.solvers.radial.node_lp import (
     lattice_value,
 )
 from whereish.solvers.radial.ratio import RadialRatio, largest_radial_ratio
+from whereish.solvers.radial.steps import aligned_step, jumps_of
 from whereish.threads import one_blas_thread
 
-__all__ = ["RadialOptimum", "optimal_radial"]
+__all__ = ["RadialOptimum", "checked_decay", "optimal_radial"]
 
 _STEP = 0.03  # between nodes, for smooth l and loss
 _STAIR_STEP = 0.01  # where l jumps and few of its constraints matter: a staircase
@@ -92,7 +93,7 @@ class _Problem:
         """
         d = self.step_m * np.arange(self.count)
         levels = self.ell(d)
-        for jump in _jumps(self.ell):
+        for jump in jumps_of(self.ell):
             k = int(np.searchsorted(d, jump))
             if k < self.count and d[k] > jump:
                 levels[k] = min(levels[k], float(self.ell(jump)))
@@ -130,14 +131,28 @@ def optimal_radial(
     tail
         Pairs (q, rho): P(|v| > q) <= rho for distances q in metres.
     """
+    decay = checked_decay(ell, bound, tail)
+    if math.isinf(decay):
+        return _disk(ell, loss, bound, tail)
+    problem = _problem(ell, loss, bound, tail, decay)
+    radial, solution = _from_above(problem)
+    ratio = largest_radial_ratio(radial, ell.arrays)
+    if ratio.upper > 1:
+        raise NotPrivate(f"this radial needs {ratio.upper:.9g} times the promised l; please report")
+    reached = radial.expectation(loss.value, cuts=loss.cuts)
+    return RadialOptimum(radial, reached, _from_below(problem, solution), ratio)
+
+
+def checked_decay(
+    ell: Distinguishability, bound: float, tail: tuple[tuple[float, float], ...]
+) -> float:
+    """How fast a tail may fall under l, once M, rho and l are such that noise can exist."""
     if not bound > 0:
         raise InvalidInput(f"the bound M must be > 0 per square metre; got {bound!r}")
     for q, limit in tail:
         if not (q > 0 and math.isfinite(q) and 0 <= limit <= 1):
             raise InvalidInput("a tail must be pairs (distance > 0, probability in [0, 1])")
     decay = ell.decay
-    if math.isinf(decay):
-        return _disk(ell, loss, bound, tail)
     if decay <= 0:
         if ell.levels[0] == 0 and ell.slopes[0] == 0:
             why = "it allows no difference at short distances, and by chains of them none at all"
@@ -147,13 +162,7 @@ def optimal_radial(
                 " region's diameter with .restricted(...)"
             )
         raise InvalidInput(f"no noise that integrates over the plane keeps {ell}: {why}")
-    problem = _problem(ell, loss, bound, tail, decay)
-    radial, solution = _from_above(problem)
-    ratio = largest_radial_ratio(radial, ell.arrays)
-    if ratio.upper > 1:
-        raise NotPrivate(f"this radial needs {ratio.upper:.9g} times the promised l; please report")
-    reached = radial.expectation(loss.value, cuts=loss.cuts)
-    return RadialOptimum(radial, reached, _from_below(problem, solution), ratio)
+    return decay
 
 
 def _problem(
@@ -166,11 +175,11 @@ def _problem(
     unit = 1 / decay
     flat = 0.0 if math.isinf(bound) else 1 / math.sqrt(math.pi * bound)
     reach = flat * decay + _DEPTH + max([*loss.cuts, *(q for q, _ in tail)], default=0.0) * decay
-    jumps = _jumps(ell)
+    jumps = jumps_of(ell)
     for step in (_JUMP_STEP,) if loss.cuts else (_STAIR_STEP, _STEP) if jumps else (_STEP,):
         least = min([step, *(jump * decay / _PER_JUMP for jump in jumps)])
         wanted = max(least, step / 2, reach / _MOST_NODES)
-        step_m = _aligned(wanted * unit, jumps or ell.starts[1:])
+        step_m = aligned_step(wanted * unit, jumps or ell.starts[1:])
         offsets, _ = essential_offsets(ell(step_m * np.arange(math.ceil(reach / wanted))))
         if len(offsets) <= _FEW_OFFSETS:
             break
@@ -178,29 +187,6 @@ def _problem(
     radii = np.array([q * decay for q, _ in tail])
     limits = np.array([limit for _, limit in tail])
     return _Problem(ell, unit, step_m, count, loss, bound / decay**2, radii, limits)
-
-
-def _jumps(ell: Distinguishability) -> tuple[float, ...]:
-    """The distances > 0 at which l jumps."""
-    starts = np.asarray(ell.starts[1:])
-    return tuple(starts[ell.after(starts) > ell(starts) * (1 + 1e-12)].tolist())
-
-
-def _aligned(wanted: float, marks: tuple[float, ...]) -> float:
-    """A step of about `wanted` of which the marks are multiples, as nearly as they can be.
-
-    It is rounded up to 24 bits, so that its multiples and their differences are exact and
-    no multiple falls short of its mark.
-    """
-    best = wanted
-    if marks:
-        fewest = math.ceil(marks[0] / wanted)
-        candidates = marks[0] / np.arange(fewest, 2 * fewest + 1)
-        multiples = np.asarray(marks[:64])[:, None] / candidates
-        off = np.abs(multiples - np.round(multiples)).max(axis=0)
-        best = float(candidates[np.argmax(off <= off.min() + 1e-9)])
-    mantissa, exponent = math.frexp(best)
-    return math.ldexp(math.ceil(math.ldexp(mantissa, 24) * (1 - 2.0**-40)), exponent - 24)
 
 
 def _from_above(problem: _Problem) -> tuple[LogLinear, NodeSolution]:

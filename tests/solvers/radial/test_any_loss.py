@@ -1,0 +1,243 @@
+"""Theorem 8 in full: losses that fall, tails on all radii, empty spaces, two lattice steps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import whereish as wh
+from whereish.errors import InvalidInput
+from whereish.mechanisms.noise.grid_remap import lattice_remap
+from whereish.privacy.distinguishability import Distinguishability
+from whereish.solvers.radial.any_loss import optimal_radial_any
+from whereish.solvers.radial.log_linear import LogLinear, from_table
+from whereish.solvers.radial.loss import Loss
+from whereish.solvers.radial.optimum import optimal_radial
+from whereish.solvers.radial.ratio import largest_radial_ratio
+from whereish.solvers.radial.tail import Tail, largest_excess
+
+LOCATION = Distinguishability.location("1 km", 2.0)
+
+
+def forgiving(r):
+    return np.where((r >= 100) & (r <= 200), 0.0, r)
+
+
+FORGIVING = Loss.piecewise(forgiving, cuts=(100.0, 200.0), text="100 to 200 m are forgiven")
+
+
+def cell_programme(eps: float, h: float, reach: float) -> float:
+    """The least loss of radials that are constant on cells of width h and change by e^{eps h}.
+
+    Another discretisation than the solver's (steps instead of exponentials, no tail): it tends to
+    the same value as h falls.
+    """
+    r = h * (np.arange(int(reach / h)) + 0.5)
+    weight = 2 * math.pi * r * h
+    fine = (r[:, None] + h * (np.arange(8) - 3.5) / 8).clip(0)
+    cost = weight * forgiving(fine).mean(axis=1)
+    n, factor = len(r), math.exp(eps * h)
+    up = np.eye(n, k=0)[:-1] - factor * np.eye(n, k=1)[:-1]
+    down = np.eye(n, k=1)[:-1] - factor * np.eye(n, k=0)[:-1]
+    scale = np.exp(-eps * np.abs(r - 150))
+    found = linprog(
+        cost * scale,
+        A_ub=np.vstack([up, down]) * scale,
+        b_ub=np.zeros(2 * n - 2),
+        A_eq=(weight * scale)[None],
+        b_eq=[1.0],
+        method="highs",
+    )
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("eps", [0.03, 0.1])
+def test_a_loss_that_forgives_100_to_200_m(eps):
+    ell = Distinguishability.linear(f"{eps}/m")
+    found = optimal_radial_any(ell, FORGIVING)
+    assert found.ratio.holds
+    assert found.gap < 5e-3
+    assert found.loss == pytest.approx(cell_programme(eps, 2.5, 900), rel=0.02)
+    # The radial rises towards the forgiven ring, and saves much over planar Laplace noise.
+    logs = found.radial.log_density([60.0, 110.0, 150.0])
+    assert logs[0] < logs[1] < logs[2] or eps == 0.03
+    assert float(logs[1]) > float(logs[0])
+    laplace = LogLinear(np.array([0, np.inf]), np.zeros(1), np.zeros(1), eps)
+    assert found.loss < 0.8 * laplace.expectation(FORGIVING.value, cuts=FORGIVING.cuts)
+
+
+def test_no_random_private_radial_beats_the_lower_bound():
+    eps = 0.1
+    found = optimal_radial_any(Distinguishability.linear(f"{eps}/m"), FORGIVING)
+    rng = np.random.default_rng(4)
+    best = math.inf
+    for _ in range(300):
+        radii = np.append(0, np.cumsum(rng.uniform(2, 60, 20)))
+        rising = np.where(radii[1:] < rng.uniform(50, 220), 1, -1)
+        slopes = eps * rising * rng.choice([0.3, 0.9, 1.0])
+        logs = np.append(0, np.cumsum(slopes * np.diff(radii)))
+        radial = from_table(radii, np.exp(logs - logs.max()), slope=eps)
+        assert largest_radial_ratio(radial, ([0.0], [0.0], [eps * (1 + 1e-9)])).holds
+        best = min(best, radial.expectation(FORGIVING.value, cuts=FORGIVING.cuts))
+    assert found.lower_bound <= found.loss <= best * (1 + 1e-9)
+    assert best < 5 * found.loss  # the random ones come near enough to mean something
+
+
+def test_rising_losses_have_the_optimum_of_the_other_solver():
+    for ell in (Distinguishability.linear("0.01/m"), Distinguishability.location("200 m", 1.0)):
+        both = optimal_radial(ell, Loss.power(1)), optimal_radial_any(ell, Loss.power(1))
+        assert both[1].loss == pytest.approx(both[0].loss, rel=1e-3)
+        assert both[1].lower_bound == pytest.approx(both[0].lower_bound, rel=1e-2)
+        assert both[1].lower_bound <= both[0].loss
+
+
+def test_bounds_and_tails_hold_for_falling_losses_too():
+    ell = Distinguishability.linear("0.03/m")
+    free = optimal_radial_any(ell, FORGIVING)
+    limit = 0.8 * float(free.radial.survival(300.0))
+    found = optimal_radial_any(ell, FORGIVING, bound=0.8 * free.radial.peak, tail=((300.0, limit),))
+    assert found.radial.peak <= 0.8 * free.radial.peak
+    assert float(found.radial.survival(300.0)) <= limit
+    assert free.lower_bound < found.loss
+    assert found.lower_bound > free.loss  # the limits bind, proven
+
+
+def test_a_mechanism_with_a_loss_that_falls():
+    ell = Distinguishability.linear("0.1/m")
+    noise = wh.OptimalCircular(ell, FORGIVING)
+    assert noise.certificate.holds
+    assert noise.gap < 5e-3
+    assert noise.guarantee.implies(0.1 * wh.Euclidean())
+    assert not noise.guarantee.implies(0.099 * wh.Euclidean())
+    drawn = noise.report(np.zeros((4000, 2)), rng=wh.SeededRandomness(2)).coordinates
+    share = ((np.hypot(*drawn.T) >= 100) & (np.hypot(*drawn.T) <= 200)).mean()
+    assert share > 0.97  # planar Laplace at this level: 0.0005
+
+
+def test_what_is_no_piecewise_loss_says_why():
+    for value, cuts, message in [
+        (np.sin, (100.0,), ">= 0"),
+        (lambda r: 1 + np.sin(r), (100.0,), "monotone between"),
+        (lambda r: np.exp(-r), (100.0,), "must not fall after"),
+        (lambda r: r, (), "must have cuts"),
+    ]:
+        with pytest.raises(InvalidInput, match=message):
+            Loss.piecewise(value, cuts=cuts)
+    with pytest.raises(InvalidInput, match="finite at some distance"):
+        optimal_radial_any(Distinguishability.unlimited(), FORGIVING, bound=1.0)
+
+
+# -- rho on all radii -------------------------------------------------------------------
+
+
+def gentle(q: float) -> float:
+    """(1 + s) e^-s with s = 1.97 q / km: planar Laplace noise at 2/km is below it."""
+    s = 1.97 * q / 1000
+    return min(1.0, (1 + s) * math.exp(-s))
+
+
+def test_a_tail_on_all_radii_is_met_on_all_radii():
+    """The free optimum for (1 km, 2) is a staircase that has more beyond 1 km than rho allows."""
+    tail = Tail.of(gentle, reach="40 km", rate=1.97e-3)
+    free = wh.OptimalCircular(LOCATION)
+    radii = np.concatenate([np.linspace(0, 40_000, 40_001), np.geomspace(4e4, 3e5, 200)])
+    limits = np.array([gentle(q) for q in radii])
+    assert (free.radial.survival(radii) > limits * (1 + 1e-3)).any()  # so it binds
+    assert not largest_excess(free.radial, tail).holds
+    noise = wh.OptimalCircular(LOCATION, tail=tail)
+    assert largest_excess(noise.radial, tail).holds
+    assert (noise.radial.survival(radii) <= limits * (1 + 1e-9)).all()
+    assert noise.lower_bound <= noise.loss_value
+    assert noise.gap < 0.02
+    assert noise.lower_bound > free.loss_value  # the tail costs something, proven
+
+
+def test_the_certificate_of_a_tail_is_two_sided():
+    laplace = LogLinear(np.array([0, np.inf]), np.zeros(1), np.zeros(1), 1e-3)
+
+    def close(factor: float) -> Tail:
+        """An exponential near S(q) = (1 + q/km) e^{-q/km}, times a factor."""
+
+        def rho(q: float) -> float:
+            touching = factor * 3 * math.exp(-2) * math.exp(-0.8e-3 * (q - 2000))
+            return min(1.0, touching) if q > 500 else 1.0
+
+        return Tail.of(rho, reach="30 km", rate=0.8e-3)
+
+    radii = np.linspace(501, 30_000, 29_500)
+    exact = laplace.survival(radii) / (3 * math.exp(-2) * np.exp(-0.8e-3 * (radii - 2000)))
+    for factor, holds in ((1.002, True), (0.998, False)):
+        assert largest_excess(laplace, close(factor * float(exact.max()))).holds is holds
+    power = Tail.power("500 m", 1.5)
+    found = largest_excess(laplace, power)
+    radii = np.linspace(1, 20_000, 20_000)
+    ratios = laplace.survival(radii) / np.minimum(1, (500 / radii) ** 1.5)
+    assert not found.holds
+    assert found.ratio == pytest.approx(ratios.max(), rel=1e-3)
+    assert largest_excess(laplace, Tail.power("2500 m", 1.5)).holds
+
+
+@pytest.mark.parametrize(
+    ("tail", "message"),
+    [
+        (Tail.exponential("500 m"), "nats per metre, and noise by less"),
+        (Tail.power("1 km", 3.0), "least possible"),
+        (Tail.of(lambda q: float(q < 2000), reach="3 km", rate=1e-4), "stays below"),
+    ],
+)
+def test_an_empty_space_is_refused_with_the_reason(tail, message):
+    with pytest.raises(InvalidInput, match=message):
+        wh.OptimalCircular(Distinguishability.linear("1/km"), tail=tail)
+
+
+def test_an_empty_space_of_bound_and_tail_is_refused_for_falling_losses():
+    ell = Distinguishability.linear("0.03/m")
+    with pytest.raises(InvalidInput, match="least possible"):
+        optimal_radial_any(ell, FORGIVING, tail=((100.0, 0.01),))
+    with pytest.raises(InvalidInput, match="density at most 1e-07"):
+        optimal_radial_any(ell, FORGIVING, bound=1e-7, tail=((300.0, 0.3),))
+
+
+def test_what_is_no_tail_says_why():
+    for make, message in [
+        (
+            lambda: Tail.of(lambda q: 1 - 0.5 * (100 < q < 200), reach="1 km", rate=1e-3),
+            "not increase",
+        ),
+        (lambda: Tail.of(lambda q: 2.0, reach="1 km", rate=1e-3), "probability"),
+        (lambda: Tail.of(lambda q: 0.1, reach="1 km", rate=0.0), "tend to 0"),
+        (lambda: Tail.power("1 km", 0.0), "exponent"),
+        (lambda: Tail.exponential("1 km", factor=0.0), "factor"),
+        (lambda: Tail.exponential("1 km", factor=1.0), "factor"),
+        (
+            lambda: Tail.of(lambda q: 0.5 * math.exp(-q / 1e3), reach="9 km", rate=1e-3),
+            "must be 1 at the radius 0",
+        ),
+    ]:
+        with pytest.raises(InvalidInput, match=message):
+            make()
+
+
+# -- two steps ----------------------------------------------------------------------------
+
+
+def test_a_lattice_may_have_two_steps():
+    """Odd multiples of the resolution: rounding twice is rounding once, for every real report."""
+    rng = np.random.default_rng(1)
+    ideal = rng.uniform(-500, 500, (50_000, 2))
+    once = wh.Points(np.floor(ideal + 0.5), wh.Plane())
+    twice = lattice_remap("3 m", "5 m")(once).coordinates
+    np.testing.assert_array_equal(twice, np.floor(ideal / [3, 5] + 0.5) * [3, 5])
+    even = lattice_remap("2 m", "5 m")(once).coordinates
+    assert (even != np.floor(ideal / [2, 5] + 0.5) * [2, 5]).any()
+    noise = wh.PlanarLaplace("0.01/m", resolution="1 m") >> lattice_remap("3 m", "5 m")
+    reports = noise.report(np.zeros((500, 2)), rng=wh.SeededRandomness(1)).coordinates
+    assert (reports % [3, 5] == 0).all()
+    assert noise.guarantee == wh.PlanarLaplace("0.01/m", resolution="1 m").guarantee
+    with pytest.raises(InvalidInput, match="plane"):
+        lattice_remap("3 m", "5 m")(wh.Points([[0.0, 0.0]], wh.Sphere()))
+    with pytest.raises(InvalidInput):
+        lattice_remap("0 m", "5 m")
