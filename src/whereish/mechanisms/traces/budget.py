@@ -20,6 +20,10 @@ so predicting pays where PR > kappa.  eta near 1 keeps predicted reports as accu
 as noisy ones and costs kappa > 0.6; the small eta that is the default here lets a few
 predicted reports be worse and is what saves budget at equal *average* error.
 
+That is ``tests="every"`` of :class:`FixedUtility`.  Its default, ``tests="sparse"``, asks seldom:
+fresh noise comes when the public estimate has become too uncertain
+(:mod:`~whereish.mechanisms.traces.cadence`), and a look after a pause pays only if it fails.
+
 Both managers keep ``total``: a step is planned only if all that it may cost still
 fits, for every answer of the test.  Amounts are fractions, added without rounding.
 """
@@ -27,74 +31,19 @@ fits, for every answer of the test.  Amounts are fractions, added without roundi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
-from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import probability
+from whereish.mechanisms.traces.cadence import Cadence, guarded
+from whereish.mechanisms.traces.transcript import Plan, Transcript
 from whereish.units import SMALLEST_EPSILON, Epsilon, Length
 
-__all__ = ["BudgetManager", "FixedRate", "FixedUtility", "Plan", "Reported", "Transcript"]
+__all__ = ["BudgetManager", "FixedRate", "FixedUtility"]
 
 _PRIOR_TESTS = 10  # tests that the assumed prediction rate counts for
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the next step may spend.
-
-    `test` None: no test; `noise` None: the prediction is reported unseen, for free.
-    """
-
-    test: Epsilon | None = None
-    threshold: Length | None = None
-    noise: Epsilon | None = None
-
-    def cost(self, *, hard: bool) -> Fraction:
-        """Spent per metre: the test always, the noise in a hard step only."""
-        test = Fraction(self.test.per_m) if self.test else Fraction(0)
-        return test + (Fraction(self.noise.per_m) if hard and self.noise else Fraction(0))
-
-    @property
-    def most(self) -> Fraction:
-        """The largest cost, whatever the test says."""
-        return self.cost(hard=True)
-
-
-@dataclass(frozen=True)
-class Reported:
-    """One public report: the place, when, and whether it carries fresh noise (hard)."""
-
-    place: FloatArray
-    time_s: float | None
-    hard: bool
-    plan: Plan
-
-
-@dataclass
-class Transcript:
-    """All that was made public so far, in order; secrets never enter it."""
-
-    reports: list[Reported] = field(default_factory=list, repr=False)
-    spent: Fraction = Fraction(0)
-    tests: int = 0
-    passed: int = 0
-    last_hard: Reported | None = field(default=None, repr=False)
-    last_look: Reported | None = field(default=None, repr=False)
-
-    def append(self, report: Reported) -> None:
-        """Add a report and what it cost; a look is a step that used the secret."""
-        self.reports.append(report)
-        self.spent += report.plan.cost(hard=report.hard)
-        if report.plan.test is not None:
-            self.tests += 1
-            self.passed += not report.hard
-        if report.hard:
-            self.last_hard = report
-        if report.plan.most:
-            self.last_look = report
 
 
 @runtime_checkable
@@ -173,18 +122,25 @@ class FixedUtility(_Strategy):
     Parameters
     ----------
     accuracy
-        alpha: the noise has level c_N / alpha in every hard step, in metres of the noise's own
-        law.  In true metres the radius is ``noise(epsilon).quantile(confidence)``: up to 1%
-        longer on the globe.
+        alpha: the noise has level c_N / alpha in every hard step.
     total
         What the whole trace may spend, per metre; None for no limit.
+    tests
+        "sparse": fresh noise where the public estimate has become too uncertain, a private
+        look after a pause.  "every": the paper's private test at every step, which `eta`,
+        `gamma` and `top_speed` shape; it is the default where one of them is given.
     eta, gamma
-        A prediction may be off by alpha / eta; the threshold is 1/gamma times the
+        A prediction may be off by alpha / eta (0.1); the threshold is 1/gamma (1.5) times the
         test's own noise.  (The paper's experiments take eta about 0.5, gamma 0.8.)
     top_speed
         Metres per second that nobody exceeds.  With it, and with times, steps so soon
         after the last look that the person is still near are predicted for free.  The
         times of reports are public in any case.
+
+    Raises
+    ------
+    InvalidInput
+        If `tests` is neither, or "sparse" with what shapes the paper's tests.
 
     Examples
     --------
@@ -196,6 +152,7 @@ class FixedUtility(_Strategy):
     """
 
     accuracy: Length
+    tests: Literal["sparse", "every"]
 
     def __init__(
         self,
@@ -203,16 +160,36 @@ class FixedUtility(_Strategy):
         *,
         total: Epsilon | str | None = None,
         confidence: float = 0.9,
-        eta: float = 0.1,
-        gamma: float = 1.5,
+        eta: float | None = None,
+        gamma: float | None = None,
         top_speed: float | None = None,
+        tests: Literal["sparse", "every"] | None = None,
     ) -> None:
+        shaped = not (eta is None and gamma is None and top_speed is None)
+        chosen = tests if tests is not None else "every" if shaped else "sparse"
+        if chosen not in ("sparse", "every"):
+            raise InvalidInput(f"tests must be 'sparse' or 'every'; got {tests!r}")
+        if chosen == "sparse" and shaped:
+            raise InvalidInput(
+                "eta, gamma and top_speed shape the test of every step: leave them out,"
+                " or take tests='every'"
+            )
+        eta, gamma = (0.1 if eta is None else eta), (1.5 if gamma is None else gamma)
         _set(self, total, confidence, eta, gamma, top_speed)
         object.__setattr__(self, "accuracy", Length.positive(accuracy, name="accuracy"))
+        object.__setattr__(self, "tests", chosen)
+
+    @property
+    def level(self) -> float:
+        """The level of the noise, per metre."""
+        return self.noise_radius / self.accuracy.m
 
     def plan(self, transcript: Transcript, time_s: float | None) -> Plan | None:
         """Noise for the first report; then test and noise at the fixed levels."""
-        step = self._step(self.noise_radius / self.accuracy.m)
+        if self.tests == "sparse":
+            planned = Cadence.of(transcript, self.level).plan(transcript, time_s)
+            return planned if self._affordable(planned, transcript) else None
+        step = self._step(self.level)
         if transcript.last_hard is None:
             step = Plan(noise=step.noise)
         elif step.threshold and self._fresh(transcript, time_s, step.threshold.m):
@@ -221,7 +198,10 @@ class FixedUtility(_Strategy):
 
     def most(self, steps: int) -> Fraction:
         """What so many steps cost at their worst, per metre: every test fails."""
-        step = self._step(self.noise_radius / self.accuracy.m)
+        if self.tests == "sparse":
+            first = Fraction(self.level)
+            return first + (steps - 1) * guarded(self.level).most
+        step = self._step(self.level)
         return step.most * steps - step.cost(hard=False)
 
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
+from whereish.mechanisms.traces.transcript import Surface
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric
 from whereish.privacy.norms import Euclidean, GreatCircle
@@ -35,10 +36,7 @@ from whereish.units import Epsilon, Length
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["NoisyTest", "Surface", "level_on", "metric_on"]
-
-Surface: TypeAlias = Plane | Sphere
-"""Spaces of places: those with two coordinates."""
+__all__ = ["NoisyTest", "distance_ball", "level_on", "metric_on"]
 
 
 def metric_on(space: Surface) -> Metric:

@@ -10,6 +10,10 @@ differentially-private mechanism for mobility traces", PETS 2014): for each plac
 3. if so report z (an easy step, cost e_T), else report x_i with fresh noise (a hard
    step, cost e_T + e_N).
 
+A manager may leave out 2, and decide from the transcript alone whether z is reported (for free)
+or fresh noise (e_N); or ask by a run of looks of which only the first and the failed one cost
+(:mod:`~whereish.mechanisms.traces.sparse_test`, proven there for a whole run).
+
 Levels and threshold come from a budget manager (:mod:`whereish.mechanisms.traces.budget`).
 
 What is promised
@@ -45,27 +49,23 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.errors import BudgetExceeded, InvalidInput, NotPrivate
 from whereish.mechanisms.base import Mechanism, check_domain
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
-from whereish.mechanisms.traces.budget import (
-    BudgetManager,
-    FixedUtility,
-    Plan,
-    Reported,
-    Transcript,
-)
-from whereish.mechanisms.traces.noisy_test import NoisyTest, Surface, level_on, metric_on
+from whereish.mechanisms.traces.budget import BudgetManager, FixedUtility
+from whereish.mechanisms.traces.cadence import Cadence
+from whereish.mechanisms.traces.noisy_test import NoisyTest, level_on, metric_on
 from whereish.mechanisms.traces.predictors import Predictor, last_report, straight_on
-from whereish.privacy.guarantee import Basis, Guarantee, SpentBudget
-from whereish.privacy.metric import Metric, rounded_up
-from whereish.privacy.tuples import TupleMax
+from whereish.mechanisms.traces.release import TraceRelease, bounded
+from whereish.mechanisms.traces.sparse_test import SparseRun
+from whereish.mechanisms.traces.transcript import Plan, Reported, Surface, Transcript
+from whereish.privacy.guarantee import Guarantee
 from whereish.randomness import Randomness, secure
 from whereish.space.plane import Plane
-from whereish.space.points import Points, Space, checked_coordinates
+from whereish.space.points import Points, checked_coordinates
 from whereish.space.sphere import Sphere
 from whereish.units import Epsilon, at_least_one
 
@@ -81,64 +81,6 @@ __all__ = [
 
 NoiseFamily: TypeAlias = Callable[[Epsilon], Mechanism]
 """From a level to the mechanism of the hard steps."""
-
-_PAPER = "predictive mechanism (Chatzikokolakis, Palamidessi, Stronati, PETS 2014)"
-_NUMERICS = "exact: cells of a public lattice, tests in ball arithmetic"
-
-
-@dataclass(frozen=True)
-class TraceRelease:
-    """A sanitised trace: the reports, and what they cost.
-
-    Parameters
-    ----------
-    reports
-        One place for each step taken; fewer than secrets if the budget ran out.
-    hard
-        Which steps carry fresh noise.
-    costs
-        What each step spent, per metre.
-    spent
-        Their exact sum.
-    places
-        How many places were given: `bound` speaks of traces of that length, also where
-        the budget ended before them.
-    """
-
-    reports: Points
-    hard: NDArray[np.bool_] = field(repr=False)
-    costs: FloatArray = field(repr=False)
-    spent: Fraction
-    tests: int
-    total: Epsilon | None
-    places: int | None = None
-
-    def __len__(self) -> int:
-        return len(self.reports)
-
-    @property
-    def epsilon_spent(self) -> Epsilon:
-        """The sum actually spent, rounded up."""
-        return Epsilon(rounded_up(self.spent))
-
-    @property
-    def guarantee(self) -> SpentBudget:
-        """What this transcript tells at most: spent * d_inf, ex post; no bound for sets."""
-        source = f"{_PAPER}, ex post: the likelihood ratio of this very transcript"
-        metric = _d_inf(self.reports.space, self.spent, len(self))
-        return SpentBudget(metric, Basis.THEOREM, source, _NUMERICS).on(self.reports.space)
-
-    @property
-    def bound(self) -> Guarantee:
-        """What every run keeps: total * d_inf, for all sets of transcripts."""
-        if self.total is None:
-            raise InvalidInput(
-                "this trace was made without a total budget, so only what it spent is known:"
-                " give the budget manager a total"
-            )
-        # The trace may end early, which depends on the reports: it is about all places given.
-        count = len(self) if self.places is None else self.places
-        return _bounded(self.reports.space, Fraction(self.total.per_m), count)
 
 
 @dataclass(frozen=True)
@@ -156,7 +98,8 @@ class PredictiveMechanism:
         The family of the hard steps: ``GlobeLaplace`` (the default), or
         ``lambda eps: PlanarLaplace(eps, plane=plane)``.
     predict
-        A function of the public transcript: :func:`last_report` or :func:`straight_on`.
+        A function of the public transcript: :func:`last_report` or :func:`straight_on`.  By
+        default a motion filter with ``tests="sparse"``, and the last noisy report otherwise.
 
     Raises
     ------
@@ -174,7 +117,7 @@ class PredictiveMechanism:
 
     budget: BudgetManager
     noise: NoiseFamily = GlobeLaplace
-    predict: Predictor = last_report
+    predict: Predictor | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, BudgetManager):
@@ -199,7 +142,7 @@ class PredictiveMechanism:
             raise InvalidInput(
                 "this budget manager has no total, so no amount bounds every run: give it one"
             )
-        return _bounded(self.start().space, min(amounts), count)
+        return bounded(self.start().space, min(amounts), count)
 
     def start(self, *, rng: Randomness | None = None) -> TraceSession:
         """A trace to which places are added one by one, as they happen."""
@@ -216,7 +159,9 @@ class PredictiveMechanism:
         """Sanitise a whole trace, in order.
 
         `times_s` are seconds on any clock, and public.  When the budget is spent the
-        release ends, or goes on with free predictions (``when_spent="predict"``).
+        release ends, or goes on with free predictions (``when_spent="predict"``).  With the
+        motion filter the reports are smoothed once all are drawn, which costs nothing; what
+        was drawn is kept beside them.
         """
         if when_spent not in ("stop", "predict"):
             raise InvalidInput(f"when_spent must be 'stop' or 'predict'; got {when_spent!r}")
@@ -231,7 +176,7 @@ class PredictiveMechanism:
                 if when_spent == "stop" or not session.transcript.reports:
                     break
                 session._predict_only(time_s)
-        return session.release()
+        return session.release(smooth=True)
 
 
 @dataclass
@@ -243,6 +188,7 @@ class TraceSession:
     transcript: Transcript = field(default_factory=Transcript)
     _families: dict[float, Mechanism] = field(default_factory=dict, repr=False)
     _given: int = field(default=0, repr=False)
+    _run: SparseRun | None = field(default=None, repr=False)
     space: Surface = field(init=False)
 
     def __post_init__(self) -> None:
@@ -251,7 +197,7 @@ class TraceSession:
             raise InvalidInput(
                 f"traces must live on the globe or on a plane; got {space.description}"
             )
-        self.space = space
+        self.space = self.transcript.space = space
 
     def report(self, place: Points | ArrayLike, time_s: float | None = None) -> Points:
         """Report the next place; raises `BudgetExceeded` when no further step can be paid."""
@@ -273,19 +219,25 @@ class TraceSession:
             self.space.check_region(x)
         return x
 
-    def release(self) -> TraceRelease:
-        """All reports so far, with what they cost."""
+    def release(self, *, smooth: bool = False) -> TraceRelease:
+        """All reports so far, with what they cost.
+
+        `smooth`: as they look now that all are known, if a motion filter follows the trace.
+        """
         reports = self.transcript.reports
-        places = np.array([r.place for r in reports]).reshape(-1, 2)
+        drawn = self._points(np.array([r.place for r in reports]).reshape(-1, 2))
         costs = [float(r.plan.cost(hard=r.hard)) for r in reports]
+        follows = smooth and reports and self._follows
+        places = self._points(self._smoothed()) if follows else drawn
         return TraceRelease(
-            self._points(places),
+            places,
             np.array([r.hard for r in reports], dtype=bool),
             np.array(costs, dtype=np.float64),
             self.transcript.spent,
             self.transcript.tests,
             self.mechanism.budget.total,
             max(self._given, len(reports)),
+            drawn,
         )
 
     def _points(self, places: FloatArray) -> Points:
@@ -303,24 +255,25 @@ class TraceSession:
         total = self.mechanism.budget.total
         if total is not None and self.transcript.spent + plan.most > Fraction(total.per_m):
             raise BudgetExceeded("the budget manager planned a step beyond its own total")
-        noise = None if plan.noise is None and plan.test is None else self._family(plan)
+        noise = None if plan.noise is None and not plan.looks else self._family(plan)
         check_domain(noise, secret[None])
         hard = True
         place = secret
-        if plan.test is not None or plan.noise is None:
+        if plan.looks or plan.noise is None:
             place = self._prediction(time_s)
-            hard = plan.test is not None and not self._test(plan, secret, place)
+            hard = plan.looks and not self._test(plan, secret, place)
         if hard:
             assert noise is not None
             place = self._noisy(noise, secret, plan)
-        self.transcript.append(Reported(place, time_s, hard, plan))
+        first = not self.transcript.reports
+        self.transcript.append(Reported(place, time_s, hard, plan, first))
 
     def _noisy(self, noise: Mechanism, secret: FloatArray, plan: Plan) -> FloatArray:
         """A fresh report.  Where it fails, the failure tells the test's answer: that is paid."""
         try:
             return np.array(noise.report(secret[None], rng=self.rng).coordinates[0])
         except Exception:
-            if plan.test is not None:
+            if plan.looks:
                 self.transcript.spent += plan.most
             raise
 
@@ -329,15 +282,35 @@ class TraceSession:
         self.transcript.append(Reported(self._prediction(time_s), time_s, False, Plan()))
 
     def _prediction(self, time_s: float | None) -> FloatArray:
-        guess = np.asarray(self.mechanism.predict(self.transcript, time_s), float).reshape(-1)
+        predict = self.mechanism.predict
+        if predict is None:
+            predict = _expected if self._follows else last_report
+        guess = np.asarray(predict(self.transcript, time_s), float).reshape(-1)
         if guess.shape != (2,) or not np.isfinite(guess).all():
             raise InvalidInput("a predictor must return two finite coordinates")
+        return self._on_space(guess)
+
+    def _on_space(self, places: FloatArray) -> FloatArray:
+        """Places that a predictor may have carried beyond the degrees there are."""
         if isinstance(self.space, Sphere):
-            lon = (guess[0] + 180.0) % 360.0 - 180.0
-            return np.array([lon, min(max(guess[1], -90.0), 90.0)])
-        return guess
+            lon = (places[..., 0] + 180.0) % 360.0 - 180.0
+            return np.stack([lon, np.clip(places[..., 1], -90.0, 90.0)], axis=-1)
+        return places
+
+    @property
+    def _follows(self) -> bool:
+        """Whether a motion filter follows this trace, and its place is what is predicted."""
+        return self.mechanism.predict is None and self.transcript.derived.get("cadence") is not None
+
+    def _smoothed(self) -> FloatArray:
+        cadence: Cadence = self.transcript.derived["cadence"]
+        return self._on_space(cadence.smoothed(self.transcript))
 
     def _test(self, plan: Plan, secret: FloatArray, guess: FloatArray) -> bool:
+        if plan.guard is not None:
+            if self._run is None or not plan.guard.opened:
+                self._run = SparseRun(plan.guard, self.space, self.rng)
+            return not self._run.fails(secret, guess)
         assert plan.test is not None
         assert plan.threshold is not None
         return NoisyTest(plan.test, plan.threshold, self.space)._decide(secret, guess, self.rng)
@@ -367,16 +340,9 @@ class TraceSession:
                 raise InvalidInput("the times of a trace must not go back: sort it first")
 
 
-def _d_inf(space: Space, amount: Fraction, count: int) -> Metric:
-    """`amount` per true metre, rounded up, times d_inf on traces of `count` places."""
-    assert isinstance(space, Plane | Sphere)
-    scale = 1.0 if isinstance(space, Sphere) else space.scale
-    return rounded_up(amount / Fraction(scale)) * TupleMax(metric_on(space), max(count, 1))
-
-
-def _bounded(space: Space, amount: Fraction, count: int) -> Guarantee:
-    source = f"{_PAPER}, theorem for a bounded budget manager"
-    return Guarantee(_d_inf(space, amount, count), Basis.THEOREM, source, _NUMERICS).on(space)
+def _expected(transcript: Transcript, time_s: float | None) -> FloatArray:
+    cadence: Cadence = transcript.derived["cadence"]
+    return cadence.follow(transcript, time_s)
 
 
 def _checked_times(times_s: ArrayLike | None, count: int) -> list[float] | list[None]:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from whereish.arrays import FloatArray
-from whereish.mechanisms.traces.budget import Reported, Transcript
+from whereish.mechanisms.traces.transcript import Reported, Transcript
 
 __all__ = ["Predictor", "last_report", "straight_on"]
 

@@ -1,0 +1,118 @@
+"""When a trace needs fresh noise: once its public estimate has become too uncertain.
+
+The rival is a fresh report at every k-th point, held in between.  It knows no motion, it spends
+on stays as on drives, and whoever moves far while nothing is recorded is lost for k points.
+Here the estimate goes on as the person moved (:mod:`~whereish.mechanisms.traces.motion`), the next
+noisy report comes when its root mean square error reaches :data:`REFRESH` / eps, and after a
+pause a guard (:mod:`~whereish.mechanisms.traces.sparse_test`) looks whether the person is still
+anywhere near; it pays once for all the pauses after which the person was.
+
+Why 5: somebody goes straight at speed v and reports are held.  With a = eps v T the length of a
+hold in units of the noise, the mean error is f(a) / eps and a point costs eps / T, so that at a
+given mean error the budget is as f(a)^2 / a, least near a = 4.4; there the error at the end of a
+hold is sqrt(6 + a^2) / eps = 5.0 / eps in the root mean square.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from whereish.arrays import FloatArray
+from whereish.mechanisms.traces.motion import Motion, Past, smoothed
+from whereish.mechanisms.traces.transcript import Guard, Plan, Reported, Surface, Transcript
+from whereish.units import Epsilon, Length
+
+__all__ = ["FAILING", "OPENING", "REFRESH", "THRESHOLD", "Cadence", "guarded"]
+
+REFRESH: Final = 5.0
+"""Root mean square error, in units of 1/eps, at which fresh noise is drawn."""
+OPENING: Final = 0.15
+FAILING: Final = 0.5
+THRESHOLD: Final = 25.0
+"""Levels of the guard over that of the noise, and its threshold in units of 1/eps.
+
+A guard only has to see that somebody is far off: it fails in error with a chance of about
+e^{-(25 - 5) / 4}, under one in a hundred, and all of it costs less than the noise it saves.
+"""
+TOP_SPEED: Final = 30.0
+"""Metres a second: a pause is a time in which the guard's threshold could be left."""
+
+
+class Cadence:
+    """The planner and predictor of one trace."""
+
+    def __init__(self, space: Surface, epsilon: float) -> None:
+        self.epsilon = epsilon
+        self.pause_s = THRESHOLD / epsilon / TOP_SPEED
+        self._motion = Motion(space, epsilon, self.pause_s)
+        self._seen = 0
+        self._at: float | None = None
+        self._past: list[tuple[int, float, bool]] = []
+
+    @classmethod
+    def of(cls, transcript: Transcript, epsilon: float) -> Cadence:
+        """The one that follows this transcript, with noise of level `epsilon` per metre."""
+        found = transcript.derived.get("cadence")
+        if found is None:
+            found = transcript.derived["cadence"] = cls(transcript.space, epsilon)
+        assert isinstance(found, cls)
+        return found
+
+    def plan(self, transcript: Transcript, time_s: float | None) -> Plan:
+        """Noise where the estimate is too uncertain, a guard after a pause, else nothing."""
+        noise = Epsilon(self.epsilon)
+        if transcript.last_hard is None:
+            return Plan(noise=noise)
+        self.follow(transcript, time_s)
+        if self._motion.error * self.epsilon >= REFRESH:
+            return Plan(noise=noise)
+        last = transcript.reports[-1].time_s
+        if time_s is None or last is None or time_s - last < self.pause_s:
+            return Plan()
+        return guarded(self.epsilon, opened=transcript.guarded)
+
+    def follow(self, transcript: Transcript, time_s: float | None) -> FloatArray:
+        """The place expected at the next point; what was reported is learnt first."""
+        self._learn(transcript)
+        if self._at is None:
+            last = transcript.reports[-1].time_s
+            self._motion.advance(None if time_s is None or last is None else time_s - last)
+            self._at = -1.0 if time_s is None else time_s
+        return self._motion.place
+
+    def smoothed(self, transcript: Transcript) -> FloatArray:
+        """The whole trace as it looks once all reports are known."""
+        self._learn(transcript)
+        places = np.array([report.place for report in transcript.reports]).reshape(-1, 2)
+        kinds, squares, paused = np.array(self._past).reshape(-1, 3).T.copy()
+        return smoothed(self._motion, Past(places, kinds, squares, paused))
+
+    def _learn(self, transcript: Transcript) -> None:
+        for report in transcript.reports[self._seen :]:
+            kind = self._kind(report)
+            if kind == 2:
+                self._motion.restart(report.place)
+            elif kind == 1:
+                self._motion.learn(report.place)
+            self._past.append((kind, self._motion.square, self._motion.paused))
+            self._seen += 1
+            self._at = None
+
+    def _kind(self, report: Reported) -> int:
+        """As in :class:`~whereish.mechanisms.traces.motion.Past`: what is far off starts anew."""
+        if not report.hard:
+            return 0
+        if report.first or report.plan.guard is not None:
+            return 2
+        far = THRESHOLD / self.epsilon + THRESHOLD / REFRESH * self._motion.error
+        return 2 if self._motion.distance(report.place) > far else 1
+
+
+def guarded(epsilon: float, *, opened: bool = False) -> Plan:
+    """A look after a pause, and noise of level `epsilon` if it fails."""
+    guard = Guard(
+        Epsilon(OPENING * epsilon), Epsilon(FAILING * epsilon), Length(THRESHOLD / epsilon), opened
+    )
+    return Plan(noise=Epsilon(epsilon), guard=guard)

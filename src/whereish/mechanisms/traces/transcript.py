@@ -1,0 +1,108 @@
+"""What a trace has made public: planned steps, reports, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from whereish.arrays import FloatArray
+from whereish.space.plane import Plane
+from whereish.space.sphere import Sphere
+from whereish.units import Epsilon, Length
+
+__all__ = ["Guard", "Plan", "Reported", "Surface", "Transcript"]
+
+Surface: TypeAlias = Plane | Sphere
+"""Spaces of places: those with two coordinates."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A look in a run of looks that pays when it opens and when it fails.
+
+    See :mod:`whereish.mechanisms.traces.sparse_test`.  `opened`: the run is open already.
+    """
+
+    opening: Epsilon
+    failing: Epsilon
+    threshold: Length
+    opened: bool
+
+    def cost(self, *, hard: bool) -> Fraction:
+        """Spent per metre by this look."""
+        opening = Fraction(0) if self.opened else Fraction(self.opening.per_m)
+        return opening + (Fraction(self.failing.per_m) if hard else Fraction(0))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the next step may spend.
+
+    `test` and `guard` None: no test; `noise` None: the prediction is reported unseen, for free.
+    """
+
+    test: Epsilon | None = None
+    threshold: Length | None = None
+    noise: Epsilon | None = None
+    guard: Guard | None = None
+
+    @property
+    def looks(self) -> bool:
+        """Whether the secret decides if the prediction is reported."""
+        return self.test is not None or self.guard is not None
+
+    def cost(self, *, hard: bool) -> Fraction:
+        """Spent per metre: the test always, the noise in a hard step only."""
+        test = Fraction(self.test.per_m) if self.test else Fraction(0)
+        if self.guard is not None:
+            test += self.guard.cost(hard=hard)
+        return test + (Fraction(self.noise.per_m) if hard and self.noise else Fraction(0))
+
+    @property
+    def most(self) -> Fraction:
+        """The largest cost, whatever the test says."""
+        return self.cost(hard=True)
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One public report: the place, when, and whether it carries fresh noise (hard)."""
+
+    place: FloatArray
+    time_s: float | None
+    hard: bool
+    plan: Plan
+    first: bool = False
+
+
+@dataclass
+class Transcript:
+    """All that was made public so far, in order; secrets never enter it.
+
+    `derived` holds what planners and predictors have computed from it.
+    """
+
+    reports: list[Reported] = field(default_factory=list, repr=False)
+    spent: Fraction = Fraction(0)
+    tests: int = 0
+    passed: int = 0
+    last_hard: Reported | None = field(default=None, repr=False)
+    last_look: Reported | None = field(default=None, repr=False)
+    guarded: bool = False
+    space: Surface = field(default_factory=Sphere, repr=False)
+    derived: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def append(self, report: Reported) -> None:
+        """Add a report and what it cost; a look is a step that used the secret."""
+        self.reports.append(report)
+        self.spent += report.plan.cost(hard=report.hard)
+        if report.plan.looks:
+            self.tests += 1
+            self.passed += not report.hard
+        if report.plan.guard is not None:
+            self.guarded = not report.hard  # a failed guard ends its run
+        if report.hard:
+            self.last_hard = report
+        if report.plan.most:
+            self.last_look = report
