@@ -170,7 +170,7 @@ MUTANTS = (
     ),
     Mutant(
         "hard steps cost their test only",
-        _MECHANISMS + "traces/budget.py",
+        _MECHANISMS + "traces/transcript.py",
         "Fraction(self.noise.per_m) if hard and self.noise else Fraction(0)",
         "Fraction(self.noise.per_m) if self.noise and not hard else Fraction(0)",
         (_TESTS + "traces/test_predictive.py::test_the_guarantee_is_the_sum_actually_spent",),

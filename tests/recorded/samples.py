@@ -57,7 +57,7 @@ def of_channel(channel: wh.Channel, rng: Randomness) -> Any:
 def trace(rng: Randomness) -> Any:
     walk = np.cumsum(np.random.default_rng(4).normal(0, 30, (60, 2)), axis=0)
     return (
-        wh.PredictiveMechanism(wh.FixedUtility("500 m"), wh.PlanarLaplace)
+        wh.PredictiveMechanism(wh.FixedUtility("500 m", tests="every"), wh.PlanarLaplace)
         .report(walk, rng=rng)
         .reports
     )

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from whereish.mechanisms.traces.budget import FixedRate, FixedUtility, Plan, Reported, Transcript
+from whereish.mechanisms.traces.budget import FixedRate, FixedUtility
+from whereish.mechanisms.traces.transcript import Plan, Reported, Transcript
 from whereish.units import Epsilon
 
 
@@ -19,12 +20,12 @@ def spent_on(*plans: Plan) -> Transcript:
 
 
 def test_a_step_is_planned_only_if_its_noise_can_be_paid_for_too():
-    free = FixedUtility("200 m")
+    free = FixedUtility("200 m", tests="every")
     step = free._step(free.noise_radius / 200)
     first = Plan(noise=step.noise)
     whole = float(first.most + step.most)
     for share, planned in ((1 + 1e-9, True), (1 - 1e-9, False)):
-        budget = FixedUtility("200 m", total=Epsilon(whole * share))
+        budget = FixedUtility("200 m", total=Epsilon(whole * share), tests="every")
         assert (budget.plan(spent_on(first), None) is not None) == planned
 
 

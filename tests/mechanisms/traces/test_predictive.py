@@ -17,16 +17,10 @@ from whereish.errors import BudgetExceeded, InvalidInput, NotPrivate
 from whereish.mechanisms.noise.axis_laplace import Laplace1D
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
-from whereish.mechanisms.traces.budget import (
-    BudgetManager,
-    FixedRate,
-    FixedUtility,
-    Plan,
-    Reported,
-    Transcript,
-)
+from whereish.mechanisms.traces.budget import BudgetManager, FixedRate, FixedUtility
 from whereish.mechanisms.traces.noisy_test import NoisyTest
 from whereish.mechanisms.traces.predictive import PredictiveMechanism, last_report, straight_on
+from whereish.mechanisms.traces.transcript import Plan, Reported, Transcript
 from whereish.privacy import Euclidean, GreatCircle, Guarantee, SpentBudget, TupleMax
 from whereish.randomness import SeededRandomness
 from whereish.space import Box, Plane
@@ -89,7 +83,7 @@ def test_the_transcript_keeps_what_it_spent_and_less_is_refuted():
 
 
 def test_the_guarantee_is_the_sum_actually_spent(rng):
-    budget = FixedUtility("200 m", total="2/m")
+    budget = FixedUtility("200 m", total="2/m", tests="every")
     release = planar(budget).report(walk(300, 60), rng=rng)
     step = budget._step(budget.noise_radius / 200)
     test, noise = Fraction(step.test.per_m), Fraction(step.noise.per_m)
@@ -126,7 +120,7 @@ def _log_likelihood(plan: Plan, places: np.ndarray, hard: np.ndarray, trace: np.
 
 def test_what_a_trace_spent_bounds_no_event_and_says_so():
     """Issue 11, fault 5: an explicit event tells more than the transcript's budget "for all S"."""
-    budget = FixedUtility("200 m")
+    budget = FixedUtility("200 m", tests="every")
     mechanism, plan = planar(budget), budget._step(budget.noise_radius / 200)
     here, there = np.zeros((3, 2)), np.zeros((3, 2)) - [400.0, 0.0]
     runs = (mechanism.report(here, rng=SeededRandomness(seed)) for seed in range(100))
@@ -157,7 +151,7 @@ def test_what_a_trace_spent_bounds_no_event_and_says_so():
 
 
 def test_a_spent_budget_is_no_guarantee(rng):
-    release = planar(FixedUtility("200 m", total="1/m")).report(walk(5, 10), rng=rng)
+    release = planar(FixedUtility("200 m", total="1/m", tests="every")).report(walk(5, 10), rng=rng)
     spent, bound = release.guarantee, release.bound
     assert isinstance(spent, SpentBudget)
     assert SpentBudget.from_json(json.loads(json.dumps(spent.to_json()))) == spent
@@ -178,13 +172,19 @@ def test_a_spent_budget_is_no_guarantee(rng):
 
 def test_what_every_run_keeps_is_known_before_the_first_report(rng):
     five = TupleMax(Euclidean(), 5)
-    open_end = planar(FixedUtility("200 m"))
+    open_end = planar(FixedUtility("200 m", tests="every"))
     worst = open_end.worst_case(5)
     step = open_end.budget._step(open_end.budget.noise_radius / 200)
     exact = 5 * Fraction(step.noise.per_m) + 4 * Fraction(step.test.per_m)
     assert Fraction(worst.metric.ratio_to(five)) >= exact
     assert worst.metric.ratio_to(five) == pytest.approx(float(exact))
-    assert planar(FixedUtility("200 m", total="0.05/m")).worst_case(5).epsilon(five).per_m == 0.05
+    assert (
+        planar(FixedUtility("200 m", total="0.05/m", tests="every"))
+        .worst_case(5)
+        .epsilon(five)
+        .per_m
+        == 0.05
+    )
     assert planar(FixedRate("0.05/m", 9)).worst_case(5).epsilon(five).per_m == 0.05
     for _ in range(20):
         assert open_end.report(walk(5, 900), rng=rng).spent <= exact
@@ -203,7 +203,7 @@ def test_what_every_run_keeps_is_known_before_the_first_report(rng):
 
 def test_the_bound_of_a_trace_that_ended_early_is_about_all_places_given(rng):
     """Where it ends depends on the reports, so the shorter trace is no secret of its own."""
-    mechanism = planar(FixedUtility("200 m", total="0.05/m"))
+    mechanism = planar(FixedUtility("200 m", total="0.05/m", tests="every"))
     release = mechanism.report(walk(50, 2000), rng=rng)
     assert len(release) < 50
     assert release.bound.metric.base == TupleMax(Euclidean(), 50)
@@ -219,7 +219,7 @@ def test_the_bound_of_a_trace_that_ended_early_is_about_all_places_given(rng):
 
 
 def test_easy_steps_repeat_the_prediction_and_hard_ones_are_lattice_nodes(rng):
-    release = planar(FixedUtility("200 m")).report(walk(300, 60), rng=rng)
+    release = planar(FixedUtility("200 m", tests="every")).report(walk(300, 60), rng=rng)
     places = release.reports.coordinates
     assert 0.05 < release.hard.mean() < 0.9
     for i in np.flatnonzero(~release.hard):
@@ -229,7 +229,7 @@ def test_easy_steps_repeat_the_prediction_and_hard_ones_are_lattice_nodes(rng):
 
 
 def test_without_a_total_there_is_no_bound(rng):
-    release = planar(FixedUtility("200 m")).report(walk(5, 10), rng=rng)
+    release = planar(FixedUtility("200 m", tests="every")).report(walk(5, 10), rng=rng)
     with pytest.raises(InvalidInput, match="total"):
         _ = release.bound
 
@@ -238,7 +238,8 @@ def test_a_stretching_plane_is_charged_in_true_metres(rng):
     plane = Plane.projected("EPSG:2154", Box(1, 47, 4, 50))
     middle = plane.from_degrees([2.3], [48.8]).coordinates
     mechanism = PredictiveMechanism(
-        FixedUtility("200 m", total="1/m"), noise=lambda eps: PlanarLaplace(eps, plane=plane)
+        FixedUtility("200 m", total="1/m", tests="every"),
+        noise=lambda eps: PlanarLaplace(eps, plane=plane),
     )
     release = mechanism.report(middle + walk(50, 30), rng=rng)
     level = release.bound.metric.ratio_to(TupleMax(Euclidean(), 50))
@@ -247,7 +248,9 @@ def test_a_stretching_plane_is_charged_in_true_metres(rng):
 
 def test_the_globe_keeps_great_circle_metres(rng):
     trace = np.array([179.9999, 89.9]) + walk(40, 1e-4) * [1, 0.1]
-    release = PredictiveMechanism(FixedUtility("200 m", total="9/m")).report(trace, rng=rng)
+    release = PredictiveMechanism(FixedUtility("200 m", total="9/m", tests="every")).report(
+        trace, rng=rng
+    )
     assert release.guarantee.metric.ratio_to(TupleMax(GreatCircle(), 40)) > 0
     assert (np.abs(release.reports.coordinates[:, 1]) <= 90).all()
 
@@ -298,7 +301,7 @@ def test_no_budget_is_ever_exceeded(total, steps, eta, gamma, rate, seed):
 
 
 def test_when_the_budget_is_spent_the_trace_ends_or_is_predicted(rng):
-    budget = FixedUtility("200 m", total="0.2/m")
+    budget = FixedUtility("200 m", total="0.2/m", tests="every")
     ended = planar(budget).report(walk(400, 100), rng=rng)
     assert 5 < len(ended) < 400
     whole = planar(budget).report(walk(400, 100), rng=rng, when_spent="predict")
@@ -352,13 +355,13 @@ def test_free_steps_need_times_and_a_top_speed(rng):
     for budget, given_times, free in (
         (FixedUtility("200 m", top_speed=20.0), times, True),
         (FixedUtility("200 m", top_speed=20.0), None, False),
-        (FixedUtility("200 m"), times, False),
+        (FixedUtility("200 m", tests="every"), times, False),
     ):
         release = planar(budget).report(trace, given_times, rng=rng)
         assert bool((release.costs == 0).any()) == free
     # A look every threshold / (2 speed) seconds, and no rarer.
     release = planar(FixedUtility("200 m", top_speed=20.0)).report(trace, times, rng=rng)
-    budget = FixedUtility("200 m")
+    budget = FixedUtility("200 m", tests="every")
     threshold = budget._step(budget.noise_radius / 200).threshold.m
     looks = np.flatnonzero(release.costs)
     assert np.diff(looks).max() <= math.floor(threshold / 40) + 1
@@ -384,20 +387,22 @@ def test_a_predictor_sees_the_transcript_only_and_may_be_ones_own(rng):
         seen.append(transcript)
         return np.zeros(2)
 
-    release = planar(FixedUtility("200 m"), predict=origin).report(np.zeros((200, 2)), rng=rng)
+    release = planar(FixedUtility("200 m", tests="every"), predict=origin).report(
+        np.zeros((200, 2)), rng=rng
+    )
     assert (release.reports.coordinates[~release.hard] == 0).all()
     assert all(isinstance(t, Transcript) for t in seen)
     with pytest.raises(InvalidInput, match="predictor"):
-        planar(FixedUtility("200 m"), predict=lambda t, s: np.full(2, np.nan)).report(
-            np.zeros((3, 2)), rng=rng
-        )
+        planar(
+            FixedUtility("200 m", tests="every"), predict=lambda t, s: np.full(2, np.nan)
+        ).report(np.zeros((3, 2)), rng=rng)
 
 
 # Refusals
 
 
 def test_bad_input(rng):
-    mechanism = planar(FixedUtility("200 m"))
+    mechanism = planar(FixedUtility("200 m", tests="every"))
     assert len(mechanism.report(np.empty((0, 2)), rng=rng)) == 0
     with pytest.raises(InvalidInput, match="go back"):
         mechanism.report(np.zeros((3, 2)), [0, 2, 1], rng=rng)
@@ -414,7 +419,7 @@ def test_bad_input(rng):
     with pytest.raises(InvalidInput, match="one place at a time"):
         session.report(np.zeros((2, 2)), 2.0)
     with pytest.raises(InvalidInput, match="globe or on a plane"):
-        PredictiveMechanism(FixedUtility("1 m"), noise=Laplace1D).start()
+        PredictiveMechanism(FixedUtility("1 m", tests="every"), noise=Laplace1D).start()
     for options in ({"eta": 0}, {"gamma": -1}, {"confidence": 1.0}, {"top_speed": math.inf}):
         with pytest.raises(InvalidInput):
             FixedUtility("200 m", **options)
@@ -423,7 +428,9 @@ def test_bad_input(rng):
 
 
 def test_noise_that_keeps_less_than_it_is_charged_for_is_refused(rng):
-    liar = PredictiveMechanism(FixedUtility("200 m"), noise=lambda eps: PlanarLaplace(eps * 2))
+    liar = PredictiveMechanism(
+        FixedUtility("200 m", tests="every"), noise=lambda eps: PlanarLaplace(eps * 2)
+    )
     with pytest.raises(NotPrivate):
         liar.report(np.zeros((2, 2)), rng=rng)
 
@@ -450,7 +457,7 @@ def test_real_traces_spend_at_most_half_of_independent_noise(data_file):
     for user in np.unique(users):
         rows = np.flatnonzero(users == user)[:6000]
         places = np.column_stack([table[c].to_numpy()[rows] for c in ("lon", "lat")])
-        release = PredictiveMechanism(FixedUtility("500 m")).report(
+        release = PredictiveMechanism(FixedUtility("500 m", tests="every")).report(
             places, rng=SeededRandomness(int(user))
         )
         error = float(GreatCircle()(release.reports.coordinates, places).mean())
@@ -462,7 +469,7 @@ def test_a_place_outside_the_region_is_refused_before_it_is_tested():
     """A refusal after the private test would tell its outcome, and nobody would pay."""
     plane = Plane.around(2.35, 48.85, "1 km")
     mechanism = PredictiveMechanism(
-        FixedUtility("200 m"), noise=lambda eps: PlanarLaplace(eps, plane=plane)
+        FixedUtility("200 m", tests="every"), noise=lambda eps: PlanarLaplace(eps, plane=plane)
     )
     session = mechanism.start()
     session.report([[0.0, 0.0]])
@@ -477,7 +484,8 @@ def test_a_place_outside_the_region_is_refused_before_it_is_tested():
 def test_places_that_the_noise_would_refuse_are_refused_before_they_are_tested():
     """The lattice ends at 2^46 steps: only a failed test would come to know."""
     fine = PredictiveMechanism(
-        FixedUtility("1 m"), noise=lambda eps: PlanarLaplace(eps, resolution="1e-9 m")
+        FixedUtility("1 m", tests="every"),
+        noise=lambda eps: PlanarLaplace(eps, resolution="1e-9 m"),
     )
     session = fine.start()
     session.report([0.0, 0.0])
@@ -495,7 +503,7 @@ def test_a_refusal_after_the_private_test_is_paid_for(rng):
                 raise RuntimeError
             return super().report(secrets, rng=rng)
 
-    session = PredictiveMechanism(FixedUtility("200 m"), noise=Fails).start(rng=rng)
+    session = PredictiveMechanism(FixedUtility("200 m", tests="every"), noise=Fails).start(rng=rng)
     session.report([0.0, 0.0])
     before = session.transcript.spent
     with pytest.raises(RuntimeError):

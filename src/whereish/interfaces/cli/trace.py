@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -29,7 +29,13 @@ __all__ = ["command"]
 @click.option(
     "--top-speed",
     type=POSITIVE,
-    help="Metres per second that nobody exceeds; steps too soon after the last are then free.",
+    help="Metres per second that nobody exceeds; steps too soon after the last are then free."
+    " (Tests at every step.)",
+)
+@click.option(
+    "--tests",
+    type=click.Choice(["sparse", "every"]),
+    help="Fixed utility: look after pauses only (the default), or test at every step.",
 )
 @DECIMALS
 def command(
@@ -37,6 +43,7 @@ def command(
     steps: int | None,
     total: Epsilon | None,
     top_speed: float | None,
+    tests: Literal["sparse", "every"] | None,
     decimals: int,
 ) -> None:
     """Report one person's places from standard input, line by line.
@@ -51,7 +58,7 @@ def command(
     from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
     from whereish.mechanisms.traces.predictive import PredictiveMechanism
 
-    budget = _manager(accuracy, steps, total, top_speed)
+    budget = _manager(accuracy, steps, total, top_speed, tests)
     mechanism = PredictiveMechanism(budget, lambda eps: GlobeLaplace(eps, decimals=decimals))
     session = mechanism.start()
     spent_all: BudgetExceeded | None = None
@@ -83,15 +90,21 @@ def command(
 
 
 def _manager(
-    accuracy: str | None, steps: int | None, total: Epsilon | None, top_speed: float | None
+    accuracy: str | None,
+    steps: int | None,
+    total: Epsilon | None,
+    top_speed: float | None,
+    tests: Literal["sparse", "every"] | None,
 ) -> BudgetManager:
     from whereish.mechanisms.traces.budget import FixedRate, FixedUtility
 
     if (accuracy is None) == (steps is None):
         raise InvalidInput("give either --accuracy (fixed utility) or --steps (fixed rate)")
     if accuracy is not None:
-        return FixedUtility(accuracy, total=total, top_speed=top_speed)
+        return FixedUtility(accuracy, total=total, top_speed=top_speed, tests=tests)
     assert steps is not None
+    if tests == "sparse":
+        raise InvalidInput("--tests sparse goes with --accuracy: a fixed rate tests every step")
     if total is None:
         raise InvalidInput("--steps needs --total, the budget that shall last for them")
     return FixedRate(total, steps, top_speed=top_speed)

@@ -7,10 +7,10 @@ noisy report comes when its root mean square error reaches :data:`REFRESH` / eps
 pause a guard (:mod:`~whereish.mechanisms.traces.sparse_test`) looks whether the person is still
 anywhere near; it pays once for all the pauses after which the person was.
 
-Why 5: somebody goes straight at speed v and reports are held.  With a = eps v T the length of a
+Why 4.6: somebody goes straight at speed v and reports are held.  With a = eps v T the length of a
 hold in units of the noise, the mean error is f(a) / eps and a point costs eps / T, so that at a
-given mean error the budget is as f(a)^2 / a, least near a = 4.4; there the error at the end of a
-hold is sqrt(6 + a^2) / eps = 5.0 / eps in the root mean square.
+given mean error the budget is as f(a)^2 / a, least near a = 3.9; there the error at the end of a
+hold is sqrt(6 + a^2) / eps = 4.6 / eps in the root mean square.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from whereish.units import Epsilon, Length
 
 __all__ = ["FAILING", "OPENING", "REFRESH", "THRESHOLD", "Cadence", "guarded"]
 
-REFRESH: Final = 5.0
+REFRESH: Final = 4.6
 """Root mean square error, in units of 1/eps, at which fresh noise is drawn."""
 OPENING: Final = 0.15
 FAILING: Final = 0.5
@@ -68,8 +68,7 @@ class Cadence:
         self.follow(transcript, time_s)
         if self._motion.error * self.epsilon >= REFRESH:
             return Plan(noise=noise)
-        last = transcript.reports[-1].time_s
-        if time_s is None or last is None or time_s - last < self.pause_s:
+        if not self._motion.paused:
             return Plan()
         return guarded(self.epsilon, opened=transcript.guarded)
 

@@ -35,6 +35,8 @@ TURN_S: Final = 300.0
 """Seconds after which a velocity is forgotten: streets turn, buses stop."""
 DWELL_S: Final = 1800.0
 """Seconds for which people move alike: a walk, a drive, a stay."""
+PAUSE: Final = 5.0
+"""A pause is at least so many times as long as the steps before it, on average."""
 UNTIMED_S: Final = 10.0
 """Seconds between two points that carry no time."""
 
@@ -65,16 +67,17 @@ class Motion:
     _expected: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.chance = np.full(MODES, 1 / MODES)
+        self.chance = np.array([_share(mode) for mode in range(MODES)])
         self.mean = np.zeros((MODES, 2, 2))
         self.spread = np.zeros((MODES, 3))
         self._expected = np.zeros(3)
 
     def advance(self, seconds: float | None) -> None:
         """To the next point."""
+        long = max(self.pause_s, PAUSE * self.step)
+        self.paused = seconds is not None and seconds >= long
         self.points += 1
-        self.seconds += UNTIMED_S if seconds is None else min(seconds, self.pause_s)
-        self.paused = seconds is not None and seconds >= self.pause_s
+        self.seconds += UNTIMED_S if seconds is None else min(seconds, long)
         pace = _pace(self.step, self.paused)
         _advance(self.chance, self.mean, self.spread, pace, self._expected)
 
@@ -111,7 +114,7 @@ class Motion:
     @property
     def error(self) -> float:
         """Root mean square distance of the person from :attr:`place`, in metres."""
-        return math.sqrt(max(float(self._expected[2]), 0.0))
+        return math.sqrt(self._expected[2])
 
     @property
     def square(self) -> float:
@@ -173,6 +176,12 @@ def _pace(step: float, paused: bool) -> tuple[float, float, float, float]:
 
 
 @kernel
+def _share(mode: int) -> float:
+    """How much of their time people move like this: each half as fast, twice as much."""
+    return 2.0**mode / (2.0**MODES - 1.0)
+
+
+@kernel
 def _square(mode: int) -> float:
     """Variance of one axis of the velocity in a mode, in square metres a second."""
     return (TOP_M_S * 3.0**-mode) ** 2
@@ -216,7 +225,7 @@ def _advance(
     for j in range(count):
         total, east, north, going, rising = 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(count):
-            part = ((1.0 - stay) / count + (stay if k == j else 0.0)) * before[k]
+            part = ((1.0 - stay) * _share(j) + (stay if k == j else 0.0)) * before[k]
             total += part
             east += part * centre[k, 0, 0]
             going += part * centre[k, 0, 1]
@@ -225,7 +234,7 @@ def _advance(
         east, north, going, rising = east / total, north / total, going / total, rising / total
         position, both, speed = 0.0, 0.0, 0.0
         for k in range(count):
-            part = ((1.0 - stay) / count + (stay if k == j else 0.0)) * before[k] / total
+            part = ((1.0 - stay) * _share(j) + (stay if k == j else 0.0)) * before[k] / total
             off_e, off_n = centre[k, 0, 0] - east, centre[k, 1, 0] - north
             drift_e, drift_n = centre[k, 0, 1] - going, centre[k, 1, 1] - rising
             position += part * (width[k, 0] + (off_e * off_e + off_n * off_n) / 2)
@@ -243,8 +252,10 @@ def _advance(
         mean[j, 1, 0], mean[j, 1, 1] = north + path * rising, decay * rising
         for axis in range(2):
             expected[axis] += total * mean[j, axis, 0]
-        expected[2] += total * (2 * spread[j, 0] + mean[j, 0, 0] ** 2 + mean[j, 1, 0] ** 2)
-    expected[2] -= expected[0] ** 2 + expected[1] ** 2
+    for j in range(count):
+        off_e, off_n = mean[j, 0, 0] - expected[0], mean[j, 1, 0] - expected[1]
+        far = 2 * spread[j, 0] + off_e * off_e + off_n * off_n
+        expected[2] += chance[j] * far
 
 
 @kernel
