@@ -22,7 +22,7 @@ def trace(*arguments: str, stdin: str = STILL) -> subprocess.CompletedProcess[st
 
 
 def test_each_line_is_reported_with_its_time():
-    done = trace("--accuracy", "200 m", "--total", "1/m")
+    done = trace("--tests", "every", "--accuracy", "200 m", "--total", "1/m")
     assert done.returncode == 0, done.stderr
     lines = [line.split(",") for line in done.stdout.splitlines()]
     assert [line[0] for line in lines] == [str(60 * i) for i in range(30)]

@@ -7,6 +7,8 @@ For every x the report is farther than its radius with probability at most delta
 an easy step needs N > ln(1/delta) / e_T, of probability delta/2, and a hard one noise beyond r_h;
 else only the latter fails.
 
+A look of a sparse run that held has d(x, z) <= l + R, so r_e = l + ln(2/delta) / a there.
+
 A step that looks at nothing, since nobody can have gone far, has the radius of the last look and
 the way at top speed since.
 """
@@ -17,8 +19,8 @@ import math
 
 from whereish.errors import InvalidInput
 from whereish.lbs.report_errors import report_errors
-from whereish.mechanisms.traces.budget import Reported
 from whereish.mechanisms.traces.predictive import TraceSession
+from whereish.mechanisms.traces.transcript import Reported
 from whereish.space.sphere import FARTHEST_M, Sphere, true_metres
 from whereish.units import Length
 
@@ -38,7 +40,8 @@ def session_radius(session: TraceSession, confidence: float) -> Length:
         if speed is None or last.time_s is None or looked.time_s is None:
             raise InvalidInput(
                 "this report is a prediction that nothing was asked about, so no radius is known:"
-                " give the budget manager a top_speed, and the session times"
+                " give the budget manager a top_speed, so that it tests at every step, and the"
+                " session times"
             )
         radius += speed * (last.time_s - looked.time_s)
     return Length(min(radius, FARTHEST_M))
@@ -49,9 +52,13 @@ def _of_step(session: TraceSession, step: Reported, delta: float) -> float:
     if step.hard:
         assert plan.noise is not None
         return report_errors(session.mechanism.noise(plan.noise)).quantile(1 - delta / 2)
-    assert plan.test is not None
-    assert plan.threshold is not None
-    reach = plan.threshold.m + math.log(1 / delta) / plan.test.per_m * _scale(session)
+    if plan.guard is not None:
+        threshold, far = plan.guard.threshold, math.log(2 / delta) / plan.guard.opening.per_m
+    else:
+        assert plan.test is not None
+        assert plan.threshold is not None
+        threshold, far = plan.threshold, math.log(1 / delta) / plan.test.per_m
+    reach = threshold.m + far * _scale(session)
     if isinstance(session.space, Sphere):
         return reach * true_metres()
     return session.space.true_distance(reach)

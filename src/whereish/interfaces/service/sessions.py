@@ -22,8 +22,8 @@ from whereish.interfaces.service.messages import Step, StepAnswer
 from whereish.interfaces.service.offered import OfferedTrace
 from whereish.interfaces.service.problems import Problem
 from whereish.interfaces.service.till import Names, Till
-from whereish.mechanisms.traces.budget import Plan, Reported, Transcript
 from whereish.mechanisms.traces.predictive import TraceSession
+from whereish.mechanisms.traces.transcript import Plan, Reported, Transcript
 from whereish.publish.ledger.group import Order, Settled, kept_answers
 from whereish.publish.ledger.ledger import Charge
 from whereish.randomness import secure

@@ -58,7 +58,7 @@ from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.mechanisms.traces.budget import BudgetManager, FixedUtility
 from whereish.mechanisms.traces.cadence import Cadence
 from whereish.mechanisms.traces.noisy_test import NoisyTest, level_on, metric_on
-from whereish.mechanisms.traces.predictors import Predictor, last_report, straight_on
+from whereish.mechanisms.traces.predictors import Predictor, by_motion, last_report, straight_on
 from whereish.mechanisms.traces.release import TraceRelease, bounded
 from whereish.mechanisms.traces.sparse_test import SparseRun
 from whereish.mechanisms.traces.transcript import Plan, Reported, Surface, Transcript
@@ -98,8 +98,8 @@ class PredictiveMechanism:
         The family of the hard steps: ``GlobeLaplace`` (the default), or
         ``lambda eps: PlanarLaplace(eps, plane=plane)``.
     predict
-        A function of the public transcript: :func:`last_report` or :func:`straight_on`.  By
-        default a motion filter with ``tests="sparse"``, and the last noisy report otherwise.
+        A function of the public transcript: :func:`last_report`, :func:`straight_on`, or
+        :func:`by_motion`, the default.
 
     Raises
     ------
@@ -117,7 +117,7 @@ class PredictiveMechanism:
 
     budget: BudgetManager
     noise: NoiseFamily = GlobeLaplace
-    predict: Predictor | None = None
+    predict: Predictor = by_motion
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, BudgetManager):
@@ -282,10 +282,7 @@ class TraceSession:
         self.transcript.append(Reported(self._prediction(time_s), time_s, False, Plan()))
 
     def _prediction(self, time_s: float | None) -> FloatArray:
-        predict = self.mechanism.predict
-        if predict is None:
-            predict = _expected if self._follows else last_report
-        guess = np.asarray(predict(self.transcript, time_s), float).reshape(-1)
+        guess = np.asarray(self.mechanism.predict(self.transcript, time_s), float).reshape(-1)
         if guess.shape != (2,) or not np.isfinite(guess).all():
             raise InvalidInput("a predictor must return two finite coordinates")
         return self._on_space(guess)
@@ -300,7 +297,10 @@ class TraceSession:
     @property
     def _follows(self) -> bool:
         """Whether a motion filter follows this trace, and its place is what is predicted."""
-        return self.mechanism.predict is None and self.transcript.derived.get("cadence") is not None
+        return (
+            self.mechanism.predict is by_motion
+            and self.transcript.derived.get("cadence") is not None
+        )
 
     def _smoothed(self) -> FloatArray:
         cadence: Cadence = self.transcript.derived["cadence"]
@@ -338,11 +338,6 @@ class TraceSession:
                 raise InvalidInput("either all reports of a trace have a time, or none")
             if before is not None and time_s is not None and time_s < before:
                 raise InvalidInput("the times of a trace must not go back: sort it first")
-
-
-def _expected(transcript: Transcript, time_s: float | None) -> FloatArray:
-    cadence: Cadence = transcript.derived["cadence"]
-    return cadence.follow(transcript, time_s)
 
 
 def _checked_times(times_s: ArrayLike | None, count: int) -> list[float] | list[None]:

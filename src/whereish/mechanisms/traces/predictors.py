@@ -8,9 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from whereish.arrays import FloatArray
+from whereish.mechanisms.traces.cadence import Cadence
 from whereish.mechanisms.traces.transcript import Reported, Transcript
 
-__all__ = ["Predictor", "last_report", "straight_on"]
+__all__ = ["Predictor", "by_motion", "last_report", "straight_on"]
 
 Predictor: TypeAlias = Callable[[Transcript, float | None], FloatArray]
 """From the public transcript and the clock to a guess of the next place."""
@@ -20,6 +21,14 @@ def last_report(transcript: Transcript, time_s: float | None) -> FloatArray:
     """Predict that the person is where the last noisy report was (the paper's "parrot")."""
     assert transcript.last_hard is not None
     return transcript.last_hard.place
+
+
+def by_motion(transcript: Transcript, time_s: float | None) -> FloatArray:
+    """Predict by the motion filter that plans the trace; :func:`last_report` where none does."""
+    cadence = transcript.derived.get("cadence")
+    if not isinstance(cadence, Cadence):
+        return last_report(transcript, time_s)
+    return cadence.follow(transcript, time_s)
 
 
 def straight_on(transcript: Transcript, time_s: float | None) -> FloatArray:
