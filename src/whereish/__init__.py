@@ -10,7 +10,7 @@ Publish files  sanitize spark dask open_ledger
 Finite places  optimal_channel exponential_channel tight_channel
                laplace_channel opt_priv_channel cloaking_channel
                identity_channel uniform_channel bayesian_remap BayesianRemap
-               Channel OptimalChannel lattice_distances
+               Channel OptimalChannel BetweenSites lattice_distances
 Privacy maps   PrivacyMap map_from_grid EikonalMechanism EikonalQuery
 Use services   nearby PlaceStore MemorySource PinnedPlaces retrieval_radius
                accuracy smallest_epsilon bandwidth_overhead
@@ -44,6 +44,7 @@ _HOMES = {
     "AsyncClient": "interfaces.client",
     "Basis": "privacy",
     "BayesianRemap": "mechanisms.channels.remap",
+    "BetweenSites": "mechanisms.channels.between",
     "Box": "space",
     "Channel": "mechanisms.channels.channel",
     "Chebyshev": "privacy",

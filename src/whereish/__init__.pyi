@@ -23,6 +23,7 @@ from whereish.lbs.pins import PinnedPlaces as PinnedPlaces
 from whereish.lbs.sources.memory import MemorySource as MemorySource
 from whereish.lbs.sources.store import PlaceStore as PlaceStore
 from whereish.mechanisms.base import Mechanism as Mechanism
+from whereish.mechanisms.channels.between import BetweenSites as BetweenSites
 from whereish.mechanisms.channels.channel import Channel as Channel
 from whereish.mechanisms.channels.cloaking import cloaking_channel as cloaking_channel
 from whereish.mechanisms.channels.cloaking import identity_channel as identity_channel

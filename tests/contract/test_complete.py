@@ -24,7 +24,7 @@ MADE_BY_OTHERS = {
 }
 """No mechanisms of their own: a protocol, what functions return, a channel from a channel, and
 clients that ask a service for its reports."""
-OWN_LAW_TESTS = {"cube-geometric", "eikonal", "two-sided-geometric"}
+OWN_LAW_TESTS = {"between-sites", "cube-geometric", "eikonal", "two-sided-geometric"}
 """Neither a density nor a table of all rows: laws in tests/mechanisms/{maps,records}."""
 PUBLISHERS = {"NaiveProfiles", "PooledProfiles", "PriLocation"}
 """They publish tables of counts, not reports of places: tests/publish/profiles."""

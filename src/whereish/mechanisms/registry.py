@@ -67,6 +67,12 @@ def _map() -> Any:
     return PrivacyMap(1e-3 * (1 + 0.1 * ((i * j) % 3)), "500 m")
 
 
+def _grid() -> Any:
+    from whereish.mechanisms.channels.tight import tight_channel
+
+    return tight_channel(_SITES, _EPS)
+
+
 def _values(top: int) -> Any:
     from whereish.space.values import Values
 
@@ -141,6 +147,7 @@ REGISTRY: dict[str, Registered] = {
             f"{_CHANNELS}.opt_priv.opt_priv_channel",
             lambda m: m(_SITES, _PRIOR, most_loss="80 m"),
         ),
+        Registered("between-sites", f"{_CHANNELS}.between.BetweenSites", lambda m: m(_grid())),
         Registered("eikonal", f"{_MAPS}.eikonal.EikonalMechanism", lambda m: m.build(_map())),
         Registered(
             "eikonal-query",

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput, NotPrivate, shortened
 from whereish.mechanisms.base import Remap
+from whereish.mechanisms.channels.between import BetweenSites
 from whereish.mechanisms.channels.inputs import PlacesLike, SitesMetric, as_sites
 from whereish.mechanisms.saved import (
     Artefact,
@@ -231,6 +232,20 @@ class Channel:
         """The site nearest to each place."""
         coordinates = checked_coordinates(places, self.space)
         return Points(self.secrets.coordinates[self.secrets.nearest(coordinates)], self.space)
+
+    def between_sites(self) -> BetweenSites:
+        """The channel for any place between its sites, which must form a full rectangular grid.
+
+        Its certified promise is a slope times the distance of two places, somewhat (2 to 12%)
+        above the level of the channel.  Scattered sites are refused: for them there is
+        :meth:`nearest_sites`.
+
+        >>> import whereish as wh
+        >>> sites = wh.Raster.over(wh.Box(0, 0, 400, 300), "100 m").sites()
+        >>> wh.exponential_channel(sites, "0.01/m").between_sites().report([[210.5, 99.0]])
+        Points(1 in the plane in metres)
+        """
+        return BetweenSites(self)
 
     # -- post-processing ----------------------------------------------------------
 
