@@ -35,7 +35,18 @@ def noisy_profiles(profiles: Profiles, budget: Fraction, rng: Randomness) -> Pro
 
 
 @dataclass(frozen=True, eq=False)
-class NaiveProfiles:
+class _OnCounts:
+    """Noise of one level on counts at one level of places."""
+
+    level: PlaceLevel
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class NaiveProfiles(_OnCounts):
     """The baseline: Lap(1/eps) on every count of every user, also the empty ones.
 
     Released are whole numbers, negative ones as zero.
@@ -45,12 +56,6 @@ class NaiveProfiles:
     >>> wh.NaiveProfiles(level, 1.0).publish(wh.Profiles.counted(level, 1, [0], [3])).spent
     Fraction(1, 1)
     """
-
-    level: PlaceLevel
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
 
     def publish(self, profiles: Profiles, *, rng: Randomness | None = None) -> ProfileRelease:
         """Release noisy counts of all users at all places."""
@@ -65,7 +70,7 @@ class NaiveProfiles:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledProfiles:
+class PooledProfiles(_OnCounts):
     """Everybody's check-ins together, one noisy histogram that each user's profile is set to.
 
     A check-in more or less of any user changes one pooled count by 1, so Lap(1/eps) on
@@ -90,12 +95,6 @@ class PooledProfiles:
     >>> release.spent, release.profiles.users
     (Fraction(1, 1), 3)
     """
-
-    level: PlaceLevel
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
 
     def publish(self, profiles: Profiles, *, rng: Randomness | None = None) -> ProfileRelease:
         """Release the noisy sum of all profiles as the profile of each user."""

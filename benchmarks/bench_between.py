@@ -1,0 +1,100 @@
+"""Places between cells: squared error of the geometric spline over that of cells, one report's CPU.
+
+Cells are built with 32 neighbours and the stencil's factor divided out, as the spline's levels are,
+so that the ratio is what the step from cells to places costs.  The bars are 1.03 and 1.09 at
+constant eps, 1.12 and 1.2 on smooth maps (eps times cell side up to 0.5 and 1), 1.35 elsewhere.
+
+Run: python -m benchmarks between
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import whereish as wh
+from benchmarks.measure import Bars
+from whereish.arrays import FloatArray
+
+CELL_M = 100.0
+
+
+def _places(n: int) -> tuple[FloatArray, FloatArray]:
+    across = (np.arange(n) + 0.5) / n
+    x, y = np.meshgrid(across, across, indexing="ij")
+    return x, y
+
+
+def constant(n: int) -> FloatArray:
+    return np.ones((n, n))
+
+
+def smooth(n: int) -> FloatArray:
+    x, y = _places(n)
+    bumps = [(0.5, 0.45, 0.12, 1.6), (0.2, 0.7, 0.05, 0.6), (0.75, 0.8, 0.06, 0.7)]
+    parts = [a * np.exp(-((x - p) ** 2 + (y - q) ** 2) / (2 * s * s)) for p, q, s, a in bumps]
+    return np.minimum(0.4 + sum(parts), 2.0)
+
+
+def tracts(n: int) -> FloatArray:
+    generator = np.random.default_rng(0)
+    seeds = generator.random((40, 2))
+    values = np.exp(generator.uniform(np.log(0.4), np.log(2), 40))
+    places = np.stack(_places(n), axis=-1)
+    return values[((places[..., None, :] - seeds) ** 2).sum(-1).argmin(-1)]
+
+
+def river(n: int) -> FloatArray:
+    x, y = _places(n)
+    return np.where(np.abs(y - 0.5 - 0.1 * np.sin(6 * x)) < 1.5 / n, 0.4, 2.0)
+
+
+def noise(n: int) -> FloatArray:
+    return np.random.default_rng(1).uniform(0.6, 1.4, (n, n))
+
+
+CASES: list[tuple[Callable[[int], FloatArray], int, float, float]] = [
+    (constant, 30, 0.5, 1.03),
+    (constant, 30, 1.0, 1.09),
+    (smooth, 40, 0.5, 1.12),
+    (smooth, 40, 1.0, 1.2),
+    (tracts, 40, 1.0, 1.35),
+    (river, 40, 1.0, 1.35),
+    (noise, 40, 1.0, 1.35),
+]
+
+
+def report_us(mechanism: wh.EikonalMechanism, places: FloatArray) -> float:
+    """Median CPU of one report, in microseconds."""
+    mechanism.report(places[:1])
+    spent = []
+    for place in places:
+        start = time.process_time_ns()
+        mechanism.report(place[None])
+        spent.append(time.process_time_ns() - start)
+    return float(np.median(spent)) / 1000
+
+
+def main() -> list[str]:
+    bars = Bars("places between cells: squared error over that of cells")
+    for make, n, steepest, bar in CASES:
+        shape = make(n)
+        levels = shape / shape.max() * steepest / CELL_M
+        privacy_map = wh.PrivacyMap(levels, cell=f"{CELL_M:g} m")
+        between = wh.EikonalMechanism.build(privacy_map)
+        cells = wh.EikonalMechanism.build(
+            privacy_map, places="cells", neighbours=32, divide_stencil=True
+        )
+        name = f"{make.__name__}, {n} x {n}, eps h <= {steepest:g}"
+        bars.at_most(name, between.mse() / cells.mse(), bar)
+        if make is smooth:
+            places = np.random.default_rng(0).uniform(0, n * CELL_M, (400, 2))
+            both = (f"{report_us(built, places):.0f} us" for built in (between, cells))
+            bars.note(f"{name}: one report, between and on cells", ", ".join(both))
+    return bars.failed
+
+
+if __name__ == "__main__":
+    main()
