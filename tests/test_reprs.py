@@ -100,10 +100,17 @@ def pinned():
         return pins
 
 
+def between_sites():
+    across, up = np.meshgrid(X + 100.0 * np.arange(3), Y + 100.0 * np.arange(3))
+    sites = np.column_stack([across.ravel(), up.ravel()])
+    return wh.tight_channel(sites, "0.01/m").between_sites()
+
+
 CASES = {
     "AsyncClient": lambda: wh.AsyncClient("http://127.0.0.1:1", token="secret"),
     "Basis": lambda: wh.Basis.THEOREM,
     "BayesianRemap": lambda: wh.BayesianRemap(RNG.random(MANY).tolist(), matrix(), SITES),
+    "BetweenSites": between_sites,
     "Box": lambda: wh.Box(0.1, 0.2, 1 / 3, 2 / 3),
     "Channel": channel,
     "CircularNoise": lambda: wh.CircularNoise((np.arange(MANY), np.linspace(9, 1, MANY))),

@@ -76,7 +76,8 @@ def test_noise_is_as_useful_as_samples_of_it(noise):
 
 def test_a_map_by_its_distributions():
     rng = np.random.default_rng(1)
-    mechanism = wh.EikonalMechanism.build(wh.PrivacyMap(1e-3 * (1 + rng.random((6, 5))), "500 m"))
+    levels = wh.PrivacyMap(1e-3 * (1 + rng.random((6, 5))), "500 m")
+    mechanism = wh.EikonalMechanism.build(levels, places="cells")
     reports = mechanism.reports.centres()
     cells = mechanism.map.raster.centres()
     held = []

@@ -34,9 +34,10 @@ def hilly() -> wh.EikonalMechanism:
     return wh.EikonalMechanism.build(wh.PrivacyMap(levels, "500 m"))
 
 
-@pytest.mark.parametrize("place", [(2130.0, 1840.0), (0.0, 0.0), (3999.0, 2250.0)])
+@pytest.mark.parametrize("place", [(2010.0, 1990.0), (0.0, 0.0), (3999.0, 2250.0)])
 def test_reports_follow_the_geometric_mean(hilly, place):
-    count = 1_000_000 if place[0] == 2130.0 else 100_000
+    # Two million draws near a corner of cells tell the arithmetic mean by about 200 in chi-square.
+    count = 2_000_000 if place[0] == 2010.0 else 100_000
     secrets = np.tile(np.array(place), (count, 1))
     reports = hilly.report(secrets, rng=wh.SeededRandomness(11))
     cells = hilly.reports.locate(reports.coordinates)
@@ -46,7 +47,7 @@ def test_reports_follow_the_geometric_mean(hilly, place):
     # Near misses: the arithmetic mean, and the law 20 m away.
     nine = nine_around(hilly.map.raster, np.array([place]))
     laws = np.stack([centre_law(hilly, c) for c in nine.cells(hilly.map.raster.columns)[0]])
-    if count == 1_000_000:
+    if count == 2_000_000:
         assert chi_square(counts, nine.weights[0] @ laws) < 1e-6
         moved = hilly.distribution(np.array(place) + np.array([20.0, 0.0])).ravel()
         assert chi_square(counts, moved) < 1e-6
