@@ -116,7 +116,7 @@ def privacy_map(image: Path, cells: int) -> None:
     from whereish.interfaces.cli.plot import draw
     from whereish.mechanisms.maps.eikonal import EikonalMechanism
 
-    mechanism = EikonalMechanism.build(philadelphia_map(cells))
+    mechanism = EikonalMechanism.build(philadelphia_map(cells), places="cells")
     draw(mechanism, image)
     click.echo(
         f"\na privacy map of {cells} x {cells} cells, 0.4 to 2 per km by population density:"
