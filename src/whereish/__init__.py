@@ -12,6 +12,7 @@ Finite places  optimal_channel exponential_channel tight_channel
                identity_channel uniform_channel bayesian_remap BayesianRemap
                Channel OptimalChannel BetweenSites lattice_distances
 Privacy maps   PrivacyMap map_from_grid EikonalMechanism EikonalQuery
+               optimal_map_channel
 Use services   nearby PlaceStore MemorySource PinnedPlaces retrieval_radius
                accuracy smallest_epsilon bandwidth_overhead
 Saved files    load
@@ -122,6 +123,7 @@ _HOMES = {
     "open_ledger": "publish.ledger",
     "opt_priv_channel": "mechanisms.channels.opt_priv",
     "optimal_channel": "mechanisms.channels.optimal",
+    "optimal_map_channel": "mechanisms.maps.optimal",
     "perturb": "publish.perturb",
     "privacy_measures": "audit.measures",
     "quality_loss": "audit.utility",

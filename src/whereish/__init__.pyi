@@ -38,6 +38,7 @@ from whereish.mechanisms.channels.remap import bayesian_remap as bayesian_remap
 from whereish.mechanisms.channels.remap import nearest_remap as nearest_remap
 from whereish.mechanisms.channels.tight import tight_channel as tight_channel
 from whereish.mechanisms.maps.eikonal import EikonalMechanism as EikonalMechanism
+from whereish.mechanisms.maps.optimal import optimal_map_channel as optimal_map_channel
 from whereish.mechanisms.maps.query import EikonalQuery as EikonalQuery
 from whereish.mechanisms.noise.axis_laplace import Laplace1D as Laplace1D
 from whereish.mechanisms.noise.axis_laplace import ManhattanLaplace as ManhattanLaplace

@@ -122,6 +122,7 @@ REGISTRY: dict[str, Registered] = {
         Registered(
             "optimal", f"{_CHANNELS}.optimal.optimal_channel", lambda m: m(_SITES, _PRIOR, _EPS)
         ),
+        Registered("optimal-map", f"{_MAPS}.optimal.optimal_map_channel", lambda m: m(_map())),
         Registered(
             "exponential",
             f"{_CHANNELS}.exponential.exponential_channel",
