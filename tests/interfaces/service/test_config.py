@@ -6,10 +6,11 @@ import pytest
 
 import whereish as wh
 from whereish.errors import InvalidInput, NotPrivate
-from whereish.interfaces.service.config import MechanismConfig, is_loopback, load_config
+from whereish.interfaces.http.problems import Problem
+from whereish.interfaces.http.requests import is_loopback
+from whereish.interfaces.service.config import MechanismConfig, load_config
 from whereish.interfaces.service.layers import Rates
 from whereish.interfaces.service.offered import offer
-from whereish.interfaces.service.problems import Problem
 from whereish.interfaces.service.tokens import TokenFile, secret_key
 
 GOOD = """

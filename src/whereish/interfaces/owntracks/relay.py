@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from whereish.errors import InvalidInput, MissingExtra, WhereishError
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.owntracks.message import private_location, read_location
 from whereish.interfaces.service.config import MechanismConfig
 from whereish.interfaces.service.offered import Offered, offer
-from whereish.interfaces.service.problems import Problem
 from whereish.publish.ledger import open_ledger
 from whereish.publish.ledger.group import ChargeQueue, Order, Settled, immediate
 from whereish.publish.ledger.ledger import Charge, Ledger

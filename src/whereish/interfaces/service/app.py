@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -12,18 +11,17 @@ from typing import Final
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 
+from whereish.interfaces.http.handlers import HANDLERS
+from whereish.interfaces.http.logs import set_up_log
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.service.config import Config
 from whereish.interfaces.service.layers import Guard
 from whereish.interfaces.service.metrics import Metrics
 from whereish.interfaces.service.offered import offer, offer_trace
 from whereish.interfaces.service.openapi import document, page
 from whereish.interfaces.service.others import forward_to
-from whereish.interfaces.service.problems import Problem, problem
 from whereish.interfaces.service.routes import Service, routes
 from whereish.interfaces.service.sessions import Sessions
 from whereish.interfaces.service.till import Names, Till
@@ -80,7 +78,7 @@ def build(config: Config, beside: Path) -> ASGIApp:
     app = Starlette(
         routes=table,
         lifespan=lifespan,
-        exception_handlers={HTTPException: _routing, Problem: _refused},
+        exception_handlers=HANDLERS,
     )
     app.router.redirect_slashes = False
     known = {route.endpoint: route.path for route in table}
@@ -93,19 +91,6 @@ def build(config: Config, beside: Path) -> ASGIApp:
     return Guard(app, route, tokens, config.limits, service.metrics)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return problem(error)
-
-
-async def _routing(request: Request, error: Exception) -> Response:
-    """No such path, or not this method: in our own words."""
-    assert isinstance(error, HTTPException)
-    if error.status_code == 405:
-        return problem(Problem("method-not-allowed"), allow=(error.headers or {}).get("Allow"))
-    return problem(Problem("not-found" if error.status_code == 404 else "bad-request"))
-
-
 def worker() -> ASGIApp:
     """The application in a process that uvicorn has started."""
     # SQLite lets go of the interpreter at every row; with the usual 5 ms the thread that commits
@@ -115,13 +100,3 @@ def worker() -> ASGIApp:
     config = msgspec.json.decode(said["config"], type=Config)
     set_up_log(config.log_level)
     return build(config, Path(said["beside"]))
-
-
-def set_up_log(level: str) -> None:
-    """The access log and errors on standard error."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
-    root = logging.getLogger("whereish")
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    root.propagate = False

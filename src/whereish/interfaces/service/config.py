@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import tomllib
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from whereish.errors import InvalidInput
+from whereish.interfaces.http.requests import is_loopback
 
 __all__ = [
     "NAME",
@@ -26,7 +26,6 @@ __all__ = [
     "MechanismConfig",
     "TraceConfig",
     "checked",
-    "is_loopback",
     "load_config",
     "read_config",
 ]
@@ -185,16 +184,6 @@ def _may_forward(url: str) -> bool:
     return bool(parts.hostname) and (
         parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _overlay(said: dict[str, Any], environment: Mapping[str, str]) -> None:

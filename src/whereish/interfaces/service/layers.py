@@ -17,9 +17,10 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from whereish.interfaces.service.config import Limits, is_loopback
+from whereish.interfaces.http.problems import Problem, problem
+from whereish.interfaces.http.requests import gather, is_loopback, named_host
+from whereish.interfaces.service.config import Limits
 from whereish.interfaces.service.metrics import Metrics
-from whereish.interfaces.service.problems import Problem, problem
 from whereish.interfaces.service.tokens import EVERYBODY, Token, TokenFile
 
 __all__ = ["TOKEN", "Guard", "Handed", "Rates", "read_body"]
@@ -124,7 +125,7 @@ class Guard:
     def _identify(self, scope: Scope) -> Token:
         if self.tokens is None:
             hosts = [value for name, value in scope["headers"] if name == b"host"]
-            if len(hosts) != 1 or not is_loopback(_host(hosts[0])):
+            if len(hosts) != 1 or not is_loopback(named_host(hosts[0])):
                 raise Problem("wrong-host")
             return EVERYBODY
         given = [value for name, value in scope["headers"] if name == b"authorization"]
@@ -147,13 +148,6 @@ def _secret(header: bytes) -> bytes:
     return b""
 
 
-def _host(header: bytes) -> str:
-    text = header.decode("latin-1")
-    if text.startswith("["):
-        return text[: text.find("]") + 1]
-    return text.partition(":")[0]
-
-
 async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
     """The whole body, if it is JSON by its own words, not too large and not too slow."""
     kind = b""
@@ -168,25 +162,9 @@ async def read_body(scope: Scope, receive: Receive, limits: Limits) -> bytes:
         raise Problem("media-type")
     try:
         async with asyncio.timeout(limits.body_timeout_s):
-            return await _gather(receive, limits.body_bytes)
+            return await gather(receive, limits.body_bytes)
     except TimeoutError:
         raise Problem("timeout") from None
-
-
-async def _gather(receive: Receive, most: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Problem("bad-request", "the request ended early")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > most:
-            raise Problem("too-large", f"at most {most} bytes")
-        if not message.get("more_body", False):
-            return part if not parts else b"".join([*parts, part])
-        parts.append(part)
 
 
 class Handed(Response):

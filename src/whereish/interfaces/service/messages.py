@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from whereish.errors import InvalidInput
+from whereish.interfaces.http.problems import Problem, refused_field
 from whereish.interfaces.service.config import NAME
-from whereish.interfaces.service.problems import Problem, refused_field
 
 __all__ = [
     "Around",

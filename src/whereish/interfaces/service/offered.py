@@ -11,8 +11,8 @@ from typing import Any
 
 import whereish
 from whereish.errors import InvalidInput, WhereishError
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.service.config import MechanismConfig, TraceConfig
-from whereish.interfaces.service.problems import Problem
 from whereish.lbs.report_errors import report_errors
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 import whereish
+from whereish.interfaces.http.problems import KINDS, ProblemDetails
 from whereish.interfaces.service import messages
 from whereish.interfaces.service.config import NAME
-from whereish.interfaces.service.problems import KINDS, ProblemDetails
 
 __all__ = ["document", "page"]
 

@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from whereish.errors import WhereishError
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.owntracks.message import private_location, read_location
 from whereish.interfaces.service import messages
 from whereish.interfaces.service.layers import TOKEN, Handed, read_body
 from whereish.interfaces.service.offered import Offered
-from whereish.interfaces.service.problems import Problem
 from whereish.interfaces.service.tokens import Token
 from whereish.lbs.nearby import near_report
 from whereish.units import Length

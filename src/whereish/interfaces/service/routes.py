@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.service import messages
 from whereish.interfaces.service.config import NAME, Config
 from whereish.interfaces.service.layers import TOKEN, Handed, read_body
@@ -20,7 +21,6 @@ from whereish.interfaces.service.messages import decoded
 from whereish.interfaces.service.metrics import Metrics
 from whereish.interfaces.service.offered import VERSION, Offered, OfferedTrace
 from whereish.interfaces.service.others import Forward, nearby, owntracks
-from whereish.interfaces.service.problems import Problem
 from whereish.interfaces.service.sessions import Sessions
 from whereish.interfaces.service.till import Names, Till
 from whereish.interfaces.service.tokens import Token

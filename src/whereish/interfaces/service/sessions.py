@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 
 from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.service.messages import Step, StepAnswer
 from whereish.interfaces.service.offered import OfferedTrace
-from whereish.interfaces.service.problems import Problem
 from whereish.interfaces.service.till import Names, Till
 from whereish.mechanisms.traces.predictive import TraceSession
 from whereish.mechanisms.traces.transcript import Plan, Reported, Transcript

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Sequence
 
 from whereish.errors import BudgetExceeded, LedgerUnavailable, WhereishError
-from whereish.interfaces.service.problems import Problem
+from whereish.interfaces.http.problems import Problem
 from whereish.publish.ledger.group import ChargeQueue, Order, ReleaseReused, Settled
 from whereish.publish.ledger.ledger import Charge, Ledger
 from whereish.units import Epsilon
