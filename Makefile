@@ -58,6 +58,7 @@ mutants: $(READY)
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli_reference > docs/cli.md
 	$(BIN)/python -m whereish.interfaces.reference > docs/api.md
+	$(BIN)/python -m whereish.studies.framework.published > docs/published.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import whereish
+from whereish.interfaces.cli import COMMANDS
 
 ROOT = Path(whereish.__file__).parent
 LAYERS = [
@@ -75,6 +76,12 @@ def test_each_layer_imports_only_those_before_it():
     for module in inner_modules():
         for other in imported(module) - {"whereish"}:
             assert layer(other) <= layer(module), f"{module} imports {other}"
+
+
+def test_the_command_line_names_one_module_of_a_later_layer():
+    """As an entry point does: named in a table, imported when its command is called."""
+    later = {name for name in COMMANDS.values() if layer(name) > layer("whereish.interfaces.cli")}
+    assert later == {"whereish.studies.command"}
 
 
 def test_no_room_is_crowded():

@@ -33,12 +33,17 @@ COMMANDS = {
     "plot": "whereish.interfaces.cli.plot",
     "relay": "whereish.interfaces.cli.service.relay",
     "report": "whereish.interfaces.cli.report",
+    "reproduce": "whereish.studies.command",
     "sanitize": "whereish.interfaces.cli.sanitize",
     "serve": "whereish.interfaces.cli.service.serve",
     "token": "whereish.interfaces.cli.service.token",
     "trace": "whereish.interfaces.cli.trace",
 }
-"""Command names and the modules whose ``command`` they are."""
+"""Command names and the modules whose ``command`` they are.
+
+A module is named here and imported when its command is called, as an entry point would be: so
+`reproduce` may come from the last layer, the studies, without this layer standing on it.
+"""
 
 
 _WORDS = re.compile(r"--[a-z]+(-[a-z]+)*")

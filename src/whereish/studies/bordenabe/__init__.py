@@ -1,0 +1,1 @@
+"""Bordenabe's thesis, *Measuring privacy with distinguishability metrics* (2014)."""

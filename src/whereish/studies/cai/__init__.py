@@ -1,0 +1,1 @@
+"""Cai, slides on location differential privacy, with PriLocation."""

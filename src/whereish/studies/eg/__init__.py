@@ -1,0 +1,1 @@
+"""ElSalamouny and Gambs, *Optimal noise functions for location privacy* (2018)."""

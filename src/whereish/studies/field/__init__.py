@@ -1,0 +1,1 @@
+"""The field test: the black-box auditor against what people use."""

@@ -1,0 +1,44 @@
+"""All studies by name: to add one, write its module and its line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from whereish.errors import InvalidInput
+from whereish.studies.framework.study import Study
+
+__all__ = ["ALL", "STUDIES", "chosen", "study"]
+
+ALL = "all"
+
+STUDIES = {
+    "b-precision": "bordenabe.precision",
+    "b-areas": "bordenabe.areas",
+    "b-commuters": "bordenabe.commuters",
+    "b-zones": "bordenabe.zones",
+}
+"""Names, and the modules below whereish.studies whose ``STUDY`` they are."""
+
+
+def study(name: str) -> Study:
+    """The study of this name.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none.
+    """
+    if name not in STUDIES:
+        raise InvalidInput(f"the study must be one of {', '.join(STUDIES)}, or {ALL}")
+    found: Study = import_module(f"whereish.studies.{STUDIES[name]}").STUDY
+    if found.name != name:
+        raise InvalidInput(f"the study {name} calls itself {found.name}")
+    return found
+
+
+def chosen(name: str) -> list[Study]:
+    """The study of this name, those of a source (b, kp, eg, c, field), or all."""
+    if name == ALL:
+        return [study(each) for each in STUDIES]
+    of_source = [each for each in STUDIES if each.startswith(f"{name}-")]
+    return [study(each) for each in of_source or [name]]

@@ -1,0 +1,1 @@
+"""Koufogiannis and Pappas, *Location-dependent privacy* (2016)."""
