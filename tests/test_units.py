@@ -59,12 +59,46 @@ def test_an_absurd_epsilon_is_taken_for_a_wrong_unit(absurd):
         Epsilon.of(absurd)
 
 
-@pytest.mark.parametrize("bare", [0.01, 5, math.nan, None])
+@pytest.mark.parametrize("bare", [0.01, 5, math.nan])
 def test_a_bare_number_is_refused_with_the_cure(bare):
     with pytest.raises(UnitError, match="per_metre"):
         Epsilon.of(bare)
     with pytest.raises(UnitError, match="metres"):
         Length.of(bare)
+
+
+@pytest.mark.parametrize("nothing", [None, True, b"1 m", [1]])
+def test_what_is_no_number_gets_no_advice_to_write_it_as_one(nothing):
+    for read in (Epsilon.of, Length.of):
+        with pytest.raises(UnitError, match=f"got {type(nothing).__name__}$") as caught:
+            read(nothing)
+        assert "None" not in str(caught.value).replace("NoneType", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "metres"),
+    [
+        ("1 metre", 1.0),
+        ("300 metres", 300.0),
+        ("300 meter", 300.0),
+        ("2 kilometers", 2000.0),
+        ("1 mile", 1609.344),
+        ("0.5 miles", 804.672),
+        ("1 foot", 0.3048),
+        ("10 feet", 3.048),
+        ("2 yards", 1.8288),
+    ],
+)
+def test_units_may_be_written_out(text, metres):
+    assert Length.of(text).m == pytest.approx(metres, rel=1e-15)
+    assert Epsilon.of(f"1/{text}").per_m == pytest.approx(1 / metres, rel=1e-15)
+
+
+def test_an_unknown_unit_is_answered_by_the_list():
+    with pytest.raises(UnitError, match=r"m, km, ft, yd, mi, nmi \(or metres"):
+        Length.of("300 furlongs")
+    with pytest.raises(UnitError, match="miles"):
+        Epsilon.of("1/furlong")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -3,9 +3,10 @@
     >>> import whereish as wh
     >>> lon, lat = wh.perturb([2.33], [48.85], epsilon="ln(4)/200 m")
 
-Blur points    perturb PlanarLaplace GlobeLaplace ManhattanLaplace Laplace1D
-               CircularNoise OptimalCircular NoiseFunction nearest_remap
-               nearest_grid_remap bayesian_grid_remap corrected_epsilon
+Blur points    blur perturb PlanarLaplace GlobeLaplace ManhattanLaplace
+               Laplace1D CircularNoise OptimalCircular NoiseFunction
+               nearest_remap nearest_grid_remap bayesian_grid_remap
+               corrected_epsilon
 Publish files  sanitize spark dask open_ledger
 Finite places  optimal_channel exponential_channel tight_channel
                laplace_channel opt_priv_channel cloaking_channel
@@ -108,6 +109,7 @@ _HOMES = {
     "bandwidth_overhead": "lbs.areas",
     "bayesian_grid_remap": "mechanisms.noise.grid_remap",
     "bayesian_remap": "mechanisms.channels.remap",
+    "blur": "publish.perturb",
     "cloaking_channel": "mechanisms.channels.cloaking",
     "corrected_epsilon": "mechanisms.noise.float_noise",
     "dask": "engines",

@@ -74,6 +74,7 @@ from whereish.privacy import TupleSum as TupleSum
 from whereish.privacy.distinguishability import Distinguishability as Distinguishability
 from whereish.privacy.maps.lattice import lattice_distances as lattice_distances
 from whereish.publish.ledger import open_ledger as open_ledger
+from whereish.publish.perturb import blur as blur
 from whereish.publish.perturb import perturb as perturb
 from whereish.publish.profiles.baselines import NaiveProfiles as NaiveProfiles
 from whereish.publish.profiles.baselines import PooledProfiles as PooledProfiles

@@ -17,6 +17,8 @@
     ├── InsecureRandomness            reproducible noise was about to be published
     └── MissingExtra (ImportError)    an optional dependency is not installed
 
+    WhereishWarning (UserWarning)     what was asked can be done, and is probably not meant
+
 A message says what a thing must be, what it got, and how to mend it.  It never
 contains a coordinate of the data: locations are secrets, also in tracebacks.
 """
@@ -41,6 +43,7 @@ __all__ = [
     "SpaceMismatch",
     "UnitError",
     "WhereishError",
+    "WhereishWarning",
     "import_extra",
     "printable",
     "shortened",
@@ -71,6 +74,13 @@ class WhereishError(Exception):
     ...     print(type(error).__name__)
     ...
     UnitError
+    """
+
+
+class WhereishWarning(UserWarning):
+    """What was asked can be done, and is probably not what was meant.
+
+    It is a function of names and parameters, never of the data.
     """
 
 

@@ -18,6 +18,7 @@ from whereish.errors import InvalidInput, UnitError
 
 __all__ = [
     "METRES_PER",
+    "UNITS",
     "Epsilon",
     "Length",
     "at_least_one",
@@ -39,6 +40,19 @@ METRES_PER = {
 }
 """Metres in one of each unit (international foot, yard, mile; nautical mile)."""
 
+_WORDS = {
+    "m": ("metre", "metres", "meter", "meters"),
+    "km": ("kilometre", "kilometres", "kilometer", "kilometers"),
+    "ft": ("foot", "feet"),
+    "yd": ("yard", "yards"),
+    "mi": ("mile", "miles"),
+}
+_METRES_IN = METRES_PER | {
+    word: METRES_PER[unit] for unit, words in _WORDS.items() for word in words
+}
+UNITS = f"{', '.join(METRES_PER)} (or metres, meters, kilometres, feet, yards, miles)"
+"""The units of a length, for messages."""
+
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e3
 """Privacy levels per metre outside this range are taken for a mistake in the unit."""
 
@@ -47,7 +61,7 @@ NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 "infinity" and the digits of other scripts, none of which is meant where a number is."""
 
 _NUMBER = NUMBER
-_UNIT = "|".join(sorted(METRES_PER, key=len, reverse=True))
+_UNIT = "|".join(sorted(_METRES_IN, key=len, reverse=True))
 _LENGTH = re.compile(rf"\s*({_NUMBER})\s*({_UNIT})\s*")
 _LEVEL = re.compile(rf"\s*(?:(?:ln|log)\s*\(\s*({_NUMBER})\s*\)|({_NUMBER}))\s*")
 _PER = re.compile(rf"\s*({_NUMBER})?\s*({_UNIT})\s*")
@@ -95,6 +109,8 @@ def _with_unit(value: object, must: str, write: str) -> str:
     """The text, where a unit may be; a bare number is refused, as its unit would be a guess."""
     if isinstance(value, str):
         return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UnitError(f"{must}; got {type(value).__name__}")
     raise UnitError(f"{must}; got the bare number {value!r}: write {write.format(value)}")
 
 
@@ -156,10 +172,10 @@ class Length:
         )
         if match is None:
             raise UnitError(
-                f"{name} must be a number and one of {', '.join(METRES_PER)}, such as '200 m';"
-                f" got {value!r}"
+                f"{name} must be a number and a unit, such as '200 m'; got {value!r}. The units"
+                f" are {UNITS}"
             )
-        return cls(float(match[1]) * METRES_PER[match[2]])
+        return cls(float(match[1]) * _METRES_IN[match[2]])
 
     @classmethod
     def positive(cls, value: Length | str, *, name: str = "length") -> Length:
@@ -226,13 +242,13 @@ class Epsilon:
         if not slash or level is None or per is None:
             raise UnitError(
                 "epsilon must be a level per length, such as '0.01/m', '1.07/km' or"
-                f" 'ln(4)/200 m'; got {value!r}"
+                f" 'ln(4)/200 m'; got {value!r}. The units are {UNITS}"
             )
         inner = level[1]
         if inner is not None and float(inner) <= 0:
             raise InvalidInput(f"ln() in epsilon must have a number > 0; got {value!r}")
         top = math.log(float(inner)) if inner is not None else float(level[2])
-        bottom = (float(per[1]) if per[1] else 1.0) * METRES_PER[per[2]]
+        bottom = (float(per[1]) if per[1] else 1.0) * _METRES_IN[per[2]]
         if bottom <= 0:
             raise InvalidInput(f"the length in epsilon must be greater than zero; got {value!r}")
         return cls(top / bottom)

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import csv
 
 import whereish as wh
-from whereish.errors import InsecureRandomness, InvalidInput
+from whereish.errors import InsecureRandomness, InvalidInput, WhereishWarning
 from whereish.privacy import Geodesic, GreatCircle, Guarantee
 from whereish.publish.formats.tables import BATCH_ROWS
 from whereish.publish.rows.locations import XY
@@ -191,7 +191,10 @@ def test_bad_csv_is_refused_in_one_sentence_without_coordinates(tmp_path, text, 
 
 def test_swapped_columns_are_caught_by_the_declared_box(source):
     box = wh.Box(2, 48, 3, 49)
-    with pytest.raises(InvalidInput, match="swapped"):
+    with (
+        pytest.warns(WhereishWarning, match="swapped"),
+        pytest.raises(InvalidInput, match="swapped"),
+    ):
         wh.sanitize(source, source.with_name("o.csv"), lon="lat", lat="lon", epsilon=EPS, bbox=box)
     wh.sanitize(source, source.with_name("o.csv"), lon="lon", lat="lat", epsilon=EPS, bbox=box)
 
@@ -200,7 +203,7 @@ def test_questions_that_make_no_sense(source):
     out = source.with_name("o.parquet")
     good = {"lon": "lon", "lat": "lat", "epsilon": EPS}
     for change, sentence in [
-        ({"epsilon": None}, "either epsilon or mechanism"),
+        ({"epsilon": None}, "either a level"),
         ({"mechanism": wh.GlobeLaplace(EPS)}, "not both"),
         ({"lat": "lon"}, "two columns"),
         ({"keep": ["lat"]}, "own columns"),

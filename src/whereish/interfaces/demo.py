@@ -20,7 +20,6 @@ from pyarrow import csv
 from whereish.arrays import FloatArray
 from whereish.data.philadelphia import CITY_HALL, philadelphia_map, zip_codes
 from whereish.errors import MissingExtra
-from whereish.interfaces.cli.parameters import describe
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.privacy.norms import Geodesic
 from whereish.publish.sanitize import sanitize
@@ -101,7 +100,8 @@ def main(folder: Path = Path("demo-out"), count: int = 20_000, cells: int = 48) 
     picture(image, true, released)
     moved = Geodesic()(true, released)
     click.echo(f"{release.rows} invented people in {source}, released in {output}")
-    click.echo(describe(release.guarantee))
+    click.echo(release.in_words)
+    click.echo(f"guarantee: {release.guarantee}")
     click.echo(f"homes moved by {moved.mean():.0f} m on average, {moved.max():.0f} m at most")
     click.echo(f"\n{'':>14}{'true':>12}{'released':>12}")
     for name, box in _quarters().items():

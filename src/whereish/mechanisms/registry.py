@@ -16,9 +16,10 @@ from typing import Any, cast
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
+from whereish.mechanisms.calibration import Calibrated
 from whereish.units import Epsilon
 
-__all__ = ["REGISTRY", "Registered", "mechanism_named"]
+__all__ = ["REGISTRY", "Registered", "calibrated_family", "mechanism_named"]
 
 _EPS = "0.01/m"
 _SITES = [[100.0 * (i % 3), 100.0 * (i // 3)] for i in range(9)]
@@ -190,9 +191,30 @@ def mechanism_named(name: str, epsilon: Epsilon | str, **options: Any) -> Mechan
     InvalidInput
         If no mechanism that an epsilon alone builds has this name.
     """
+    return cast(Mechanism, _by_epsilon(name).make(epsilon, **options))
+
+
+def calibrated_family(name: str) -> type[Calibrated]:
+    """The class of this name, which finds the epsilon of an error.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot, or no mechanism that an epsilon alone builds has this name.
+    """
+    family = _by_epsilon(name).make
+    if not (isinstance(family, type) and issubclass(family, Calibrated)):
+        raise InvalidInput(
+            f"mechanism {name!r} is built from epsilon alone: mean_error and within are for"
+            " mechanisms that know their error, such as 'globe-laplace'"
+        )
+    return family
+
+
+def _by_epsilon(name: str) -> Registered:
     names = sorted(entry.name for entry in REGISTRY.values() if entry.by_epsilon)
     if name not in names:
         near = difflib.get_close_matches(str(name), names, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise InvalidInput(f"mechanism must be one of {', '.join(names)}; got {name!r}{hint}")
-    return cast(Mechanism, REGISTRY[name].make(epsilon, **options))
+    return REGISTRY[name]

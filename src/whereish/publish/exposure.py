@@ -64,6 +64,7 @@ class Release:
     """What was released: how many rows, under which guarantee each.
 
     `resumed` says that an earlier run had drawn the reports, and this one only finished.
+    `in_words` says in a sentence what each report tells and how far away it is.
     `scope` says what the guarantee is about, in the words that the file itself carries, and
     `exposure` what holds for the person of whom most is released.
     """
@@ -75,6 +76,18 @@ class Release:
     resumed: bool = False
     scope: str = ""
     exposure: Exposure | None = None
+    in_words: str = ""
+
+    def __str__(self) -> str:
+        """What people ask first, then the formal guarantee."""
+        lines = [
+            f"{self.rows} rows written to {self.path.name}",
+            self.in_words,
+            f"guarantee: {self.guarantee}",
+            f"this holds for {self.scope}" if self.scope else "",
+            "" if self.exposure is None else str(self.exposure),
+        ]
+        return "\n".join(line for line in lines if line)
 
     def __repr__(self) -> str:
         where = shortened(self.path.name, 60)
@@ -83,6 +96,7 @@ class Release:
     def to_json(self) -> dict[str, Any]:
         """The release in plain words."""
         return {
+            "in_words": self.in_words,
             "path": self.path.name,
             "rows": self.rows,
             "guarantee": self.guarantee.to_json(),

@@ -110,6 +110,7 @@ class FileJob:
             resumed,
             kernel.scope,
             exposure,
+            kernel.in_words,
         )
 
     def _request(self, kernel: BatchSanitizer, files: Sequence[Path]) -> str:
@@ -119,7 +120,7 @@ class FileJob:
             [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
             kernel.statement(reproducible=self.rng.reproducible),
             [kernel.columns, str(kernel.bbox), self.subject, self.layer, self.sha256],
-            [self.keep_formulas],
+            [self.keep_formulas, kernel.wrap],
             [kernel.keep, list(kernel.coarsen), kernel.level_column, repr(kernel.locations)],
             [content_digest(kernel.mechanism), content_digest(kernel.remap)],
         ]

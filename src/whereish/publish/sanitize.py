@@ -31,7 +31,7 @@ from whereish.publish.rows.times import TimeStep
 from whereish.randomness import Randomness, SeededRandomness, secure
 from whereish.space.box import Box
 from whereish.space.sites import Sites
-from whereish.units import Epsilon
+from whereish.units import Epsilon, Length
 
 __all__ = ["METADATA_KEY", "BatchSanitizer", "Release", "sanitize"]
 
@@ -71,12 +71,16 @@ def sanitize(
     geometry: str | None = None,
     locations: Sequence[Location | tuple[str, str] | str] | None = None,
     epsilon: Epsilon | str | None = None,
+    mean_error: Length | str | None = None,
+    within: Length | str | None = None,
+    confidence: float | None = None,
     mechanism: Mechanism | str | Path | None = None,
     options: Mapping[str, Any] | None = None,
     epsilon_column: str | None = None,
     keep: Sequence[str] = (),
     coarsen: Mapping[str, str | TimeStep] | None = None,
-    bbox: Box | None = None,
+    bbox: Box | Sequence[float] | None = None,
+    wrap: bool = False,
     remap: PlaceMap | Sites | None = None,
     ledger: Ledger | None = None,
     subject: str | None = None,
@@ -108,6 +112,9 @@ def sanitize(
         that is no secret is named in `keep` instead.
     epsilon
         The privacy level of each report, such as "ln(4)/200 m".
+    mean_error, within, confidence
+        Or the error of each report: its distance on average ("300 m"), or a radius that holds it
+        with probability `confidence` (0.95).
     mechanism
         A name of the registry ("globe-laplace" by default), built from `epsilon` and
         `options`; or a built mechanism, such as one of a privacy map, or the file that one
@@ -122,7 +129,10 @@ def sanitize(
     coarsen
         Time columns to release coarsely: {"time": "1 h"}.
     bbox
-        Where all locations must lie, in degrees; catches swapped columns.
+        Where all locations must lie, in degrees: a Box, or (west, south, east, north).  It
+        catches swapped columns.
+    wrap
+        Take longitudes counted from 0 to 360 for those less 360; they are refused otherwise.
     remap
         Public places to move reports to: Sites, or a function of (n, 2) degrees.
     ledger, subject
@@ -179,12 +189,16 @@ def sanitize(
         geometry=geometry,
         locations=locations,
         epsilon=epsilon,
+        mean_error=mean_error,
+        within=within,
+        confidence=confidence,
         mechanism=mechanism,
         options=options,
         epsilon_column=epsilon_column,
         keep=keep,
         coarsen=coarsen,
         bbox=bbox,
+        wrap=wrap,
         remap=remap,
     )
     if (ledger is None) != (subject is None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,22 @@ class Box:
                 "a box must have x_low < x_high and y_low < y_high; got"
                 f" x {self.x_low:g}..{self.x_high:g}, y {self.y_low:g}..{self.y_high:g}"
             )
+
+    @classmethod
+    def of(cls, value: Box | Sequence[float] | None) -> Box | None:
+        """A box from itself, or from its four bounds: (west, south, east, north) in degrees.
+
+        >>> Box.of((2.2, 48.8, 2.5, 48.9)).width > 0
+        True
+        """
+        if value is None or isinstance(value, Box):
+            return value
+        if np.shape(value) != (4,):
+            raise InvalidInput(
+                "a bbox must be a Box or its four bounds, (west, south, east, north); got"
+                f" {type(value).__name__}"
+            )
+        return cls(*value)
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:

@@ -34,6 +34,7 @@ __all__ = [
     "great_circle_m",
     "true_metres",
     "unit_vectors",
+    "within_180",
 ]
 
 WGS84_A, WGS84_B = 6378137.0, 6356752.314245179
@@ -198,3 +199,23 @@ def _longitude_difference(a: FloatArray, b: FloatArray) -> FloatArray:
     part = total - a
     rest = (a - (total - part)) - (b + part)
     return np.asarray((total - 360.0 * np.rint(total / 360.0)) + rest)
+
+
+def within_180(degrees: FloatArray, *, wrap: bool, how: str) -> FloatArray:
+    """Degrees whose longitudes are within 180; others are refused, or wrapped on request.
+
+    A longitude of 190 may be one counted from 0 to 360, or a mistake: only its owner knows.
+    `how` says how to ask for the first.
+    """
+    beyond = np.abs(degrees[:, 0]) > 180.0
+    if not beyond.any():
+        return degrees
+    if not wrap:
+        raise InvalidInput(
+            f"longitude must be within -180..180 degrees; {int(beyond.sum())} of {len(degrees)}"
+            f" are beyond: if they are counted from 0 to 360, say {how}; else, are latitude and"
+            " longitude swapped, or are these degrees at all?"
+        )
+    wrapped = degrees.copy()
+    wrapped[beyond, 0] -= 360.0 * np.sign(wrapped[beyond, 0])
+    return wrapped

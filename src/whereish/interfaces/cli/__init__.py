@@ -11,13 +11,15 @@ import difflib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterable
 from importlib import import_module
+from typing import Any
 
 import click
 
 import whereish
-from whereish.errors import WhereishError, printable
+from whereish.errors import WhereishError, WhereishWarning, printable
 from whereish.interfaces.cli.parameters import SafeParamType
 
 __all__ = ["COMMANDS", "cli", "main"]
@@ -116,8 +118,16 @@ def _nearest_option(error: click.NoSuchOption) -> str:
     return _did_you_mean(error.option_name, options)
 
 
+def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Our own warnings as a sentence; those of libraries, which may quote a place, by kind."""
+    own = issubclass(category, WhereishWarning)
+    said = printable(str(message)) if own else f"a library warned ({category.__name__})"
+    click.echo(f"whereish: warning: {said}", err=True)
+
+
 def main() -> None:
     """Run the command line, and turn errors into one sentence and an exit code."""
+    warnings.showwarning = _say_warning
     try:
         sys.exit(cli(prog_name="whereish", standalone_mode=False))
     except click.exceptions.NoArgsIsHelpError as error:

@@ -12,7 +12,7 @@ import click
 
 from whereish.interfaces.cli.build_map import build_map
 from whereish.interfaces.cli.outputs import check_output
-from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, SITES, describe
+from whereish.interfaces.cli.parameters import POSITIVE, SITES, describe, level_options
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ command.add_command(build_map)
 
 @command.command("optimal")
 @SITES
-@click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as '1.07/km'.")
+@level_options("of the channel", noise="The level of Laplace noise", required=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The .npz.")
 @click.option(
     "--loss", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True

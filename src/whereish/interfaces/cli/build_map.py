@@ -11,7 +11,7 @@ import click
 
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.outputs import check_output
-from whereish.interfaces.cli.parameters import BBOX, EPSILON, NUMBER, WholeType
+from whereish.interfaces.cli.parameters import BBOX, EPSILON, NUMBER, WholeType, describe
 from whereish.units import NUMBER as NUMBER_TEXT
 from whereish.units import Epsilon, Length, number, per_unit
 
@@ -189,7 +189,7 @@ def build_map(
         f" ({curved} cells of curvature below -1), root mean squared error"
         f" {mechanism.mse() ** 0.5:.4g} m"
     )
-    click.echo(f"guarantee: {mechanism.guarantee}", err=True)
+    click.echo(describe(mechanism.guarantee, mechanism), err=True)
 
 
 def _show(count: int, factor: float) -> None:

@@ -11,7 +11,7 @@ import click
 
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.interfaces.cli.outputs import check_output, require_matplotlib
-from whereish.interfaces.cli.parameters import EPSILON, POSITIVE, SITES
+from whereish.interfaces.cli.parameters import POSITIVE, SITES, level_options
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Line:
 
 @click.command("compare")
 @SITES
-@click.option("--epsilon", type=EPSILON, required=True, help="Privacy level, as '1.07/km'.")
+@level_options("to compare at", noise="The level of Laplace noise", required=True)
 @click.option("--gap", type=POSITIVE, default=1e-3, show_default=True, help="For the optimum.")
 @click.option("--zone", help="Side of the square zones for cloaking, as '2 km'; x, y sites only.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Also draw the figures, as .png.")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from whereish.errors import WhereishError
+from whereish.errors import InvalidInput, WhereishError
 from whereish.privacy.guarantee import Guarantee
-from whereish.privacy.metric import Scaled
-from whereish.units import Epsilon, Length, number, whole_number
+from whereish.units import UNITS, Epsilon, Length, number, whole_number
 
 if TYPE_CHECKING:
     from whereish.space.box import Box
@@ -35,7 +36,10 @@ __all__ = [
     "SafeParamType",
     "WholeType",
     "describe",
+    "level_options",
 ]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class SafeParamType(_ParamType):
@@ -69,7 +73,11 @@ class LengthType(SafeParamType):
         try:
             return Length.positive(value, name="a length")
         except WhereishError:
-            self.fail("must be a length > 0 with its unit, such as '300 m'", param, ctx)
+            self.fail(
+                f"must be a length > 0 with its unit, such as '300 m'; the units are {UNITS}",
+                param,
+                ctx,
+            )
 
 
 class ConfidenceType(SafeParamType):
@@ -145,10 +153,15 @@ class PlacesType(SafeParamType):
         try:
             lat, lon = (number(part.strip()) for part in text.split(","))
         except ValueError:
-            self.fail("must be two numbers, LAT,LON, in degrees (got something else)", param, ctx)
-        if not (math.isfinite(lat) and math.isfinite(lon) and abs(lat) <= 90 and abs(lon) <= 360):
             self.fail(
-                "must have a latitude within 90 and a longitude within 360 degrees, latitude first",
+                "must be two numbers in degrees, LAT,LON, as 51.5,-0.12 (got something else)",
+                param,
+                ctx,
+            )
+        if not (abs(lat) <= 90 and abs(lon) <= 180):
+            self.fail(
+                "must have a latitude within 90 and a longitude within 180 degrees, in the order"
+                " LAT,LON; take 360 from a longitude beyond 180",
                 param,
                 ctx,
             )
@@ -195,17 +208,87 @@ SITES = click.option(
 )
 
 
-def describe(guarantee: Guarantee) -> str:
-    """The guarantee as a line for people, and what it means for places a length apart."""
-    from whereish.privacy.maps.geodesic import MapGeodesic
+def level_options(
+    meaning: str = "of the report",
+    *,
+    noise: str = "Noise",
+    required: bool = False,
+    confidence: bool = True,
+) -> Callable[[_Command], _Command]:
+    """The options in which a level is asked for; the command gets an `epsilon` of them all.
 
-    metric = guarantee.metric
-    base, factor = (metric.base, metric.factor) if isinstance(metric, Scaled) else (metric, 1.0)
-    if isinstance(base, MapGeodesic):  # its levels change from place to place
-        return f"guarantee: {guarantee}"
-    apart = min((10.0**k for k in range(-3, 8)), key=lambda m: abs(math.log(m * factor)))
-    return (
-        f"guarantee: {guarantee}\n"
-        f"places {Length(apart)} apart stay within a factor {math.exp(apart * factor):.3g} of each"
-        " other in likelihood, whatever is reported"
+    `noise` is the noise that errors are of.  Without `confidence` the command has an option of
+    that name itself, which then also goes with --within.
+    """
+    options = [
+        click.option(
+            "--mean-error", type=LENGTH, help=f"{noise} whose reports are so far away on average."
+        ),
+        click.option(
+            "--within",
+            type=LENGTH,
+            help=f"Or {noise.lower()} whose reports are within this with probability --confidence.",
+        ),
+    ]
+    if confidence:
+        options.append(
+            click.option("--confidence", type=CONFIDENCE, help="With --within; 0.95 by default.")
+        )
+    options.append(
+        click.option(
+            "--epsilon",
+            type=EPSILON,
+            help=f"Or the privacy level {meaning} itself, as 'ln(4)/200 m'.",
+        )
     )
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def called(**given: Any) -> Any:
+            epsilon, mean_error, within = (
+                given.pop(name) for name in ("epsilon", "mean_error", "within")
+            )
+            chance = given.pop("confidence") if confidence else given["confidence"]
+            given["epsilon"] = _level_asked(
+                epsilon, mean_error, within, chance, required, strict=confidence
+            )
+            return command(**given)
+
+        for option in reversed(options):
+            called = option(called)
+        return cast(_Command, called)
+
+    return decorate
+
+
+def _level_asked(
+    epsilon: Epsilon | None,
+    mean_error: Length | None,
+    within: Length | None,
+    confidence: float | None,
+    required: bool,
+    *,
+    strict: bool,
+) -> Epsilon | None:
+    ways = sum(one is not None for one in (epsilon, mean_error, within))
+    if within is None and confidence is not None and strict:
+        raise InvalidInput("--confidence goes with --within, as --within '500 m' --confidence 0.9")
+    if ways > 1 or (required and not ways):
+        raise InvalidInput("give one of --mean-error '300 m', --within '500 m' and --epsilon")
+    if mean_error is None and within is None:
+        return epsilon
+    from whereish.mechanisms.wanted_level import wanted_level
+
+    chance = None if within is None else confidence
+    return wanted_level(mean_error=mean_error, within=within, confidence=chance)
+
+
+def describe(guarantee: Guarantee, mechanism: Any = None, *, reports: int = 1) -> str:
+    """First the sentence that people understand, then the guarantee."""
+    from whereish.mechanisms.in_words import how_likely, in_words
+
+    if mechanism is not None:
+        words = in_words(mechanism, reports=reports)
+    else:
+        words = f"{how_likely(guarantee.metric)}."
+    return f"{words}\nguarantee: {guarantee}"

@@ -9,7 +9,13 @@ from pathlib import Path
 import click
 
 from whereish.errors import InvalidInput
-from whereish.interfaces.cli.parameters import DECIMALS, EPSILON, PLACES, WholeType, describe
+from whereish.interfaces.cli.parameters import (
+    DECIMALS,
+    PLACES,
+    WholeType,
+    describe,
+    level_options,
+)
 from whereish.units import Epsilon
 
 __all__ = ["command"]
@@ -21,15 +27,15 @@ __all__ = ["command"]
     "places",
     type=PLACES,
     required=True,
-    help="The true place in degrees; '-' reads one per line from standard input, which keeps it"
-    " out of the shell's history.",
+    help="The true place in degrees, as maps show it: LAT,LON; '-' reads one per line from"
+    " standard input, which keeps it out of the shell's history.",
 )
-@click.option("--epsilon", type=EPSILON, help="Privacy level, as 'ln(4)/200 m'.")
+@level_options("of each report")
 @click.option(
     "--mechanism",
     "saved",
     type=click.Path(path_type=Path),
-    help="Report with a mechanism that `whereish build` saved, instead of --epsilon.",
+    help="Report with a mechanism that `whereish build` saved, which has its own level.",
 )
 @click.option(
     "--server",
@@ -59,7 +65,10 @@ def command(
     guarantees, which is what is printed.
     """
     if (epsilon is not None) + (saved is not None) + (server is not None) != 1:
-        raise InvalidInput("give one of --epsilon, --mechanism and --server")
+        raise InvalidInput(
+            "give one of --mean-error '300 m', --within '500 m', --epsilon 'ln(4)/200 m',"
+            " --mechanism FILE and --server URL"
+        )
     if server is None and (level is not None or subject is not None):
         raise InvalidInput("--level and --subject are for --server")
     if server is not None:
@@ -91,12 +100,7 @@ def command(
         return
     for lon, lat in reports:
         click.echo(f"{lat:.{decimals}f},{lon:.{decimals}f}")
-    click.echo(describe(guarantee), err=True)
-    click.echo(
-        f"each report is within {math.ceil(radius)} m of the place with probability at least"
-        f" 0.95, at most {math.ceil(mean)} m away on average",
-        err=True,
-    )
+    click.echo(describe(guarantee, mechanism, reports=count), err=True)
 
 
 def _report_served(
@@ -163,4 +167,4 @@ def _report_saved(
         return
     for x, y in zip(reported_lon, reported_lat, strict=True):
         click.echo(f"{y:.{decimals}f},{x:.{decimals}f}")
-    click.echo(f"guarantee: {guarantee}", err=True)
+    click.echo(describe(guarantee, mechanism, reports=count), err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whereish.interfaces.cli.parameters import BBOX, EPSILON, describe
+from whereish.interfaces.cli.parameters import BBOX, level_options
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ __all__ = ["command"]
     metavar="LON,LAT",
     help="A further secret location: its two columns.",
 )
-@click.option("--epsilon", type=EPSILON, help="Privacy level, as 'ln(4)/200 m'.")
+@level_options("of each report")
 @click.option(
     "--mechanism",
     type=click.Path(path_type=Path),
@@ -58,6 +58,11 @@ __all__ = ["command"]
     help="A time column to release coarsely, as 'time=1 h'.",
 )
 @click.option("--bbox", type=BBOX, help="Where all locations must lie; catches swapped columns.")
+@click.option(
+    "--wrap",
+    is_flag=True,
+    help="Longitudes count from 0 to 360; else those beyond 180 are refused.",
+)
 @click.option(
     "--remap",
     type=click.Path(path_type=Path),
@@ -91,6 +96,7 @@ def command(
     keep: tuple[str, ...],
     coarsen: tuple[str, ...],
     bbox: Box | None,
+    wrap: bool,
     remap: Path | None,
     layer: str | None,
     sha256: str | None,
@@ -123,6 +129,7 @@ def command(
         "keep": keep,
         "coarsen": dict(_step(text) for text in coarsen),
         "bbox": bbox,
+        "wrap": wrap,
         "remap": None if remap is None else _sites(remap),
     }
     with _progress() as show:
@@ -139,12 +146,9 @@ def command(
             progress=show,
             **plan,
         )
-    click.echo(f"{release.rows} rows written to {output.name}")
+    click.echo(str(release))
     if release.resumed:
         click.echo("an earlier run had drawn them; this one finished it, and charged nobody twice")
-    click.echo(describe(release.guarantee))
-    click.echo(f"this holds for {release.scope}")
-    click.echo(str(release.exposure))
     if _has_tracks(source):
         click.echo(
             "a GPX file is mostly one person's track: whereish trace reports a track within one"

@@ -125,9 +125,10 @@ def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]
         raise InvalidInput(
             f"line {number} must have numbers for LAT and LON, and seconds or an ISO 8601 time"
         ) from None
-    if not all(map(math.isfinite, place)) or abs(place[1]) > 90 or abs(place[0]) > 360:
+    if not all(map(math.isfinite, place)) or abs(place[1]) > 90 or abs(place[0]) > 180:
         raise InvalidInput(
-            f"line {number} must have a latitude within 90 and a longitude within 360 degrees"
+            f"line {number} must have a latitude within 90 and a longitude within 180 degrees, in"
+            " the order LAT,LON"
         )
     return [told] if when else [], time_s, place
 

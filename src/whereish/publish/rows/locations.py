@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,11 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 from whereish.arrays import FloatArray
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, WhereishWarning
 from whereish.publish.formats.wkb import points_from_wkb, wkb_from_points
 from whereish.publish.rows.bad_rows import BadRows
 
-__all__ = ["XY", "GeometryColumn", "Location", "LonLat", "as_locations"]
+__all__ = [
+    "XY",
+    "GeometryColumn",
+    "Location",
+    "LonLat",
+    "as_locations",
+    "refuse_no_places",
+    "warn_of_swapped_names",
+]
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,55 @@ def as_locations(
     if twice:
         raise InvalidInput(f"each column may belong to one location; {', '.join(twice)} has two")
     return tuple(chosen)
+
+
+_LAT_NAMES = re.compile(r"lat(itude)?s?|y?lat")
+_LON_NAMES = re.compile(r"lon(g|gitude)?s?|lng|x?lon")
+
+
+def warn_of_swapped_names(locations: Sequence[Location]) -> None:
+    """Warn where a longitude's column is named as a latitude, or the other way round.
+
+    It looks at names alone: whether values would make sense swapped is a fact of the data.
+    """
+    for at in locations:
+        if not isinstance(at, LonLat) or isinstance(at, XY):
+            continue
+        if _says(at.lon, _LAT_NAMES, _LON_NAMES) or _says(at.lat, _LON_NAMES, _LAT_NAMES):
+            warnings.warn(
+                f"the longitudes are read from the column {at.lon!r} and the latitudes from"
+                f" {at.lat!r}: are they swapped? Declare where all places lie (bbox, or --bbox) to"
+                " be sure",
+                WhereishWarning,
+                stacklevel=2,
+            )
+
+
+def _says(name: str, this: re.Pattern[str], not_this: re.Pattern[str]) -> bool:
+    """Whether one of a name's words is of one kind, and none of the other."""
+    words = [w.lower() for w in re.findall("[A-Z]?[a-z]+|[A-Z]+", name)]
+    return any(map(this.fullmatch, words)) and not any(map(not_this.fullmatch, words))
+
+
+def refuse_no_places(degrees: FloatArray, columns: Sequence[str]) -> None:
+    """Refuse rows that are no place of the Earth, by their numbers; other rows stay unnamed."""
+    lon, lat = degrees.T
+    names = " and ".join(map(repr, columns))
+    wrong = ~np.isfinite(degrees).all(axis=1)
+    if wrong.any():
+        raise BadRows(
+            f"{names} must hold finite numbers; {int(wrong.sum())} are NaN or infinite",
+            wrong,
+            ": drop those rows first",
+        )
+    wrong = (np.abs(lat) > 90.0) | (np.abs(lon) > 360.0)
+    if wrong.any():
+        raise BadRows(
+            f"{names} must hold degrees, latitudes within -90..90; {int(wrong.sum())} are beyond",
+            wrong,
+            ": are longitude and latitude swapped, or are these metres? declare where all places"
+            " lie (bbox, or --bbox) to catch what is swapped within 90 degrees",
+        )
 
 
 def _numbers(column: Any, name: str) -> FloatArray:

@@ -14,15 +14,21 @@ from typing import Any, TypedDict, TypeVar
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
-from whereish.mechanisms.registry import mechanism_named
+from whereish.mechanisms.registry import calibrated_family, mechanism_named
 from whereish.mechanisms.saved import load_places
-from whereish.publish.rows.locations import GeometryColumn, Location, as_locations
+from whereish.mechanisms.wanted_level import wanted_level, ways_given
+from whereish.publish.rows.locations import (
+    GeometryColumn,
+    Location,
+    as_locations,
+    warn_of_swapped_names,
+)
 from whereish.publish.rows.public_places import PlaceMap, as_place_map
 from whereish.publish.rows.sanitizer import BatchSanitizer
 from whereish.publish.rows.times import TimeStep
 from whereish.space.box import Box
 from whereish.space.sites import Sites
-from whereish.units import Epsilon
+from whereish.units import Epsilon, Length
 
 __all__ = ["Plan", "build_sanitizer", "locations_of", "spell_out_plan"]
 
@@ -40,12 +46,16 @@ class Plan(TypedDict, total=False):
     geometry: str | None
     locations: Sequence[Location | tuple[str, str] | str] | None
     epsilon: Epsilon | str | None
+    mean_error: Length | str | None
+    within: Length | str | None
+    confidence: float | None
     mechanism: Mechanism | str | Path | None
     options: Mapping[str, Any] | None
     epsilon_column: str | None
     keep: Sequence[str]
     coarsen: Mapping[str, str | TimeStep] | None
-    bbox: Box | None
+    bbox: Box | Sequence[float] | None
+    wrap: bool
     remap: PlaceMap | Sites | None
 
 
@@ -73,11 +83,11 @@ def build_sanitizer(plan: Plan, *, geometry: str | None = None) -> BatchSanitize
     """The kernel of a plan; `geometry` is used where the plan names no location."""
     _refuse_unknown(plan)
     locations = locations_of(plan, geometry=geometry)
-    mechanism, rebuild = _mechanism(plan)
+    warn_of_swapped_names(locations)
+    mechanism, rebuild, asked = _mechanism(plan)
     keep, level_column = plan.get("keep", ()), plan.get("epsilon_column")
     if isinstance(keep, str):
         raise InvalidInput(f"keep must be a list of column names; got the text {keep!r}")
-    asked = plan.get("epsilon")
     if level_column is not None and rebuild is None:
         raise InvalidInput(
             "epsilon_column needs epsilon (its largest value) and a named mechanism, which is"
@@ -88,11 +98,12 @@ def build_sanitizer(plan: Plan, *, geometry: str | None = None) -> BatchSanitize
         locations,
         keep=tuple(keep),
         coarsen={name: TimeStep.of(step) for name, step in (plan.get("coarsen") or {}).items()},
-        bbox=plan.get("bbox"),
+        bbox=Box.of(plan.get("bbox")),
+        wrap=plan.get("wrap", False),
         remap=as_place_map(plan.get("remap")),
         level_column=level_column,
         rebuild=rebuild if level_column is not None else None,
-        asked=Epsilon.of(asked) if asked is not None else None,
+        asked=asked,
     )
 
 
@@ -116,22 +127,42 @@ def _refuse_unknown(plan: Plan) -> None:
             raise TypeError(f"sanitize() got an unexpected argument {name!r}{meant}")
 
 
-def _mechanism(plan: Plan) -> tuple[Mechanism, Callable[[Epsilon], Mechanism] | None]:
-    epsilon, mechanism = plan.get("epsilon"), plan.get("mechanism")
-    options = dict(plan.get("options") or {})
+def _mechanism(
+    plan: Plan,
+) -> tuple[Mechanism, Callable[[Epsilon], Mechanism] | None, Epsilon | None]:
+    """The mechanism; where a level builds it, how, and that level."""
+    mechanism, options = plan.get("mechanism"), dict(plan.get("options") or {})
+    level = (plan.get("epsilon"), plan.get("mean_error"), plan.get("within"))
+    confidence = plan.get("confidence")
+    ways = ways_given(*level, confidence)
     if isinstance(mechanism, Path) or (isinstance(mechanism, str) and mechanism.endswith(".npz")):
         mechanism = load_places(mechanism)
     if mechanism is None or isinstance(mechanism, str):
-        if epsilon is None:
-            raise InvalidInput("give either epsilon or mechanism (a built one has its own level)")
+        if not ways:
+            raise InvalidInput(
+                "give either a level (epsilon, mean_error or within) or mechanism (a built one has"
+                " its own level)"
+            )
         name = mechanism or "globe-laplace"
 
         def build(level: Epsilon) -> Mechanism:
             return mechanism_named(name, level, **options)
 
-        return build(Epsilon.of(epsilon)), build
-    if epsilon is not None or options:
+        if ways == 1 and level[0] is not None:
+            asked = Epsilon.of(level[0])
+        else:
+            asked = wanted_level(
+                level[0],
+                mean_error=level[1],
+                within=level[2],
+                confidence=confidence,
+                family=calibrated_family(name),
+                **options,
+            )
+        return build(asked), build, asked
+    if ways or options:
         raise InvalidInput(
-            "give either epsilon or mechanism, and not both: a built one has its own level"
+            "give either a level (epsilon, mean_error or within) or mechanism, and not both: a"
+            " built one has its own level"
         )
-    return mechanism, None
+    return mechanism, None, None

@@ -22,13 +22,20 @@ import whereish
 from whereish.arrays import FloatArray
 from whereish.errors import InsecureRandomness, InvalidInput
 from whereish.mechanisms.base import Mechanism
+from whereish.mechanisms.in_words import in_words
 from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.norms import Geodesic
 from whereish.publish.charging import charged_epsilon, level_in_true_metres
 from whereish.publish.exposure import Exposure
 from whereish.publish.formats.compact import compacted, plain_field, plain_type
 from whereish.publish.rows.bad_rows import BadRows
-from whereish.publish.rows.locations import XY, GeometryColumn, Location, LonLat
+from whereish.publish.rows.locations import (
+    XY,
+    GeometryColumn,
+    Location,
+    LonLat,
+    refuse_no_places,
+)
 from whereish.publish.rows.public_places import PlaceMap
 from whereish.publish.rows.times import TimeStep
 from whereish.publish.rows.withheld import call_hiding_errors
@@ -36,6 +43,7 @@ from whereish.randomness import Randomness
 from whereish.space.box import Box
 from whereish.space.plane import Plane
 from whereish.space.points import Points
+from whereish.space.sphere import within_180
 from whereish.units import Epsilon
 
 __all__ = ["METADATA_KEY", "BatchSanitizer"]
@@ -72,6 +80,7 @@ class BatchSanitizer:
     keep: tuple[str, ...] = ()
     coarsen: Mapping[str, TimeStep] = field(default_factory=dict)
     bbox: Box | None = None
+    wrap: bool = False
     remap: PlaceMap | None = None
     level_column: str | None = None
     rebuild: Callable[[Epsilon], Mechanism] | None = None
@@ -149,6 +158,11 @@ class BatchSanitizer:
             return replace(ours, metric=self.epsilon() * Geodesic())
         return ours
 
+    @property
+    def in_words(self) -> str:
+        """What each report tells, and how far away it is, in a sentence for people."""
+        return in_words(self.mechanism)
+
     def leaving_as(self, outputs: Sequence[Location]) -> BatchSanitizer:
         """The same plan, with reports in other columns."""
         return replace(self, outputs=tuple(outputs))
@@ -188,6 +202,7 @@ class BatchSanitizer:
     def statement(self, *, reproducible: bool) -> dict[str, Any]:
         """What is stated of the release, in it or beside it."""
         stated: dict[str, Any] = {
+            "in_words": self.in_words,
             "whereish": whereish.__version__,
             "guarantee": self.guarantee.to_json(),
             "scope": self.scope,
@@ -226,7 +241,7 @@ class BatchSanitizer:
         levels = self.levels(batch)
         arrays: list[Any] = []
         for location, leaving in zip(self.locations, self.outputs, strict=True):
-            degrees = location.read(batch)
+            degrees = self._within_180(location, location.read(batch))
             self._refuse_outside(degrees)
             arrays += leaving.write(*self._reports(degrees, levels, rng))
         arrays += [compacted(batch.column(name)) for name in self.keep]
@@ -294,6 +309,12 @@ class BatchSanitizer:
                 )
             return np.ascontiguousarray(moved[:, 0]), np.ascontiguousarray(moved[:, 1])
         return lon, lat
+
+    def _within_180(self, location: Location, places: FloatArray) -> FloatArray:
+        if isinstance(location, XY):
+            return places
+        refuse_no_places(places, location.columns)
+        return within_180(places, wrap=self.wrap, how="wrap=True, or --wrap")
 
     def _refuse_outside(self, degrees: FloatArray) -> None:
         if self.bbox is None:

@@ -11,11 +11,11 @@ import click
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.parameters import (
     CONFIDENCE,
-    EPSILON,
     LENGTH,
     PLACES,
     POSITIVE,
     WholeType,
+    level_options,
 )
 from whereish.units import Epsilon, Length
 
@@ -31,8 +31,8 @@ __all__ = ["command"]
     "places",
     type=PLACES,
     required=True,
-    help="The true place in degrees; '-' reads it from standard input, which keeps it out of the"
-    " shell's history.",
+    help="The true place in degrees, as maps show it: LAT,LON; '-' reads it from standard input,"
+    " which keeps it out of the shell's history.",
 )
 @click.option("--radius", type=LENGTH, default="300 m", show_default=True, help="How far is near.")
 @click.option(
@@ -46,7 +46,7 @@ __all__ = ["command"]
 @click.option("--ogc", metavar="URL", help="Ask an OGC API Features server; needs --collection.")
 @click.option("--collection", help="With --ogc: the name of the collection.")
 @click.option("--keep", multiple=True, help="A column, tag or property that results show.")
-@click.option("--epsilon", type=EPSILON, help="Privacy level of the report, as 'ln(4)/200 m'.")
+@level_options("of the report", confidence=False)
 @click.option(
     "--mechanism",
     "saved",
@@ -64,7 +64,7 @@ __all__ = ["command"]
     type=CONFIDENCE,
     default=0.95,
     show_default=True,
-    help="How probably all that is near is among what is fetched, at least.",
+    help="How probably all that is near is among what is fetched, at least; also of --within.",
 )
 @click.option("-k", "k", type=WholeType(1, 10_000), help="The k nearest; needs --per-km2.")
 @click.option("--per-km2", type=POSITIVE, help="With -k: how many places a square kilometre has.")
