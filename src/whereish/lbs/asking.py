@@ -7,17 +7,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.base import Mechanism
+from whereish.mechanisms.base import Closest, Mechanism, Remapped
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.publish.charging import charged_epsilon
 from whereish.publish.ledger.ledger import Charge, Ledger
 from whereish.randomness import Randomness
+from whereish.space.box import Box
 from whereish.space.plane import Plane
 from whereish.space.points import Points
 from whereish.space.sphere import RADIUS_M, Sphere, true_metres
 from whereish.units import Epsilon
 
-__all__ = ["Asking", "check_place", "lattice_decimals", "mechanism_of", "rounded_degrees"]
+__all__ = [
+    "Asking",
+    "check_place",
+    "lattice_decimals",
+    "mechanism_of",
+    "reported_degrees",
+    "require_within",
+    "rounded_degrees",
+    "rounding_m",
+]
 
 _PLANE_DECIMALS = 6
 
@@ -50,9 +61,31 @@ class Asking:
         check = getattr(self.mechanism, "check_secrets", None)
         if check is not None:
             check(secret)
+        require_within(self.mechanism, secret)
         if self.ledger is not None:
             self.ledger.charge([Charge(self.subject, charged_epsilon(self.mechanism))])
         return reported_degrees(self.mechanism.report(secret, rng=rng))
+
+
+def require_within(mechanism: Any, secrets: Points) -> None:
+    """Refuse places outside a map or a box, for which no radius of reports is known.
+
+    They would be reported from the closest place inside; the region is public.
+    """
+    inner = mechanism.mechanism if isinstance(mechanism, Remapped) else mechanism
+    remap = mechanism.remap if isinstance(mechanism, Remapped) else None
+    inside = True
+    if isinstance(inner, EikonalMechanism):
+        inside = bool(inner.map.raster.box.contains(secrets.coordinates).all())
+    if isinstance(remap, Closest) and isinstance(remap.region, Box):
+        on_globe = isinstance(secrets.space, Sphere)
+        holds = remap.region.contains_degrees if on_globe else remap.region.contains
+        inside = inside and bool(holds(secrets.coordinates).all())
+    if not inside:
+        raise InvalidInput(
+            "a place is outside the mechanism's region, where nothing is known of how far reports"
+            " are from it: declare a larger region"
+        )
 
 
 def reported_degrees(reports: Points) -> tuple[float, float]:
@@ -68,8 +101,13 @@ def rounded_degrees(lon: float, lat: float, decimals: int) -> tuple[float, float
     there = round(lon, decimals), round(lat, decimals)
     if there == (lon, lat):
         return lon, lat, 0.0
+    return *there, rounding_m(decimals)
+
+
+def rounding_m(decimals: int) -> float:
+    """How far rounding degrees to so many decimals moves a place, in true metres, at most."""
     half = math.radians(0.5 * 10.0**-decimals)
-    return *there, math.sqrt(2) * half * true_metres() * RADIUS_M
+    return math.sqrt(2) * half * true_metres() * RADIUS_M
 
 
 def lattice_decimals(mechanism: Any) -> int:

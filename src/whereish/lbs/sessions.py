@@ -9,8 +9,8 @@ else only the latter fails.
 
 A look of a sparse run that held has d(x, z) <= l + R, so r_e = l + ln(2/delta) / a there.
 
-A step that looks at nothing, since nobody can have gone far, has the radius of the last look and
-the way at top speed since.
+A step that looks at nothing, since nobody can have gone far, has the radius of the last look, the
+way at top speed since, and the way that the prediction has gone, which is public.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from whereish.errors import InvalidInput
 from whereish.lbs.report_errors import report_errors
 from whereish.mechanisms.traces.predictive import TraceSession
 from whereish.mechanisms.traces.transcript import Reported
+from whereish.privacy.norms import Euclidean, Geodesic
 from whereish.space.sphere import FARTHEST_M, Sphere, true_metres
 from whereish.units import Length
 
@@ -43,7 +44,7 @@ def session_radius(session: TraceSession, confidence: float) -> Length:
                 " give the budget manager a top_speed, so that it tests at every step, and the"
                 " session times"
             )
-        radius += speed * (last.time_s - looked.time_s)
+        radius += speed * (last.time_s - looked.time_s) + _apart(session, last, looked)
     return Length(min(radius, FARTHEST_M))
 
 
@@ -62,6 +63,13 @@ def _of_step(session: TraceSession, step: Reported, delta: float) -> float:
     if isinstance(session.space, Sphere):
         return reach * true_metres()
     return session.space.true_distance(reach)
+
+
+def _apart(session: TraceSession, one: Reported, other: Reported) -> float:
+    """True metres between two reports, at most."""
+    if isinstance(session.space, Sphere):
+        return float(Geodesic()(one.place, other.place))
+    return session.space.true_distance(float(Euclidean()(one.place, other.place)))
 
 
 def _scale(session: TraceSession) -> float:

@@ -1,4 +1,10 @@
-"""What one report of a mechanism costs: its level per true metre."""
+"""What one report of a mechanism costs: its level per true metre.
+
+Budgets are counted in one unit, a level per true metre, so that reports of different mechanisms
+add up.  A privacy map has a level for every place; with d(x, x') the least integral of eps
+along paths, d(x, x') <= (largest eps) |x - x'|, so a report is charged at the largest level of the
+map, wherever the secret is: a charge of the secret's own level would tell it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +12,13 @@ import math
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Mechanism
+from whereish.privacy.maps.geodesic import MapGeodesic
+from whereish.privacy.metric import Metric, Scaled
 from whereish.privacy.norms import Euclidean, Geodesic, Manhattan
 from whereish.space.plane import Plane
 from whereish.units import Epsilon
 
-__all__ = ["charged_epsilon", "level_in_true_metres"]
+__all__ = ["charged_epsilon", "level_in_true_metres", "of_a_map"]
 
 
 def charged_epsilon(mechanism: Mechanism) -> Epsilon:
@@ -23,9 +31,11 @@ def charged_epsilon(mechanism: Mechanism) -> Epsilon:
     """
     level = level_in_true_metres(mechanism)
     if not math.isfinite(level):
+        metric = mechanism.guarantee.metric
+        cure = "; build the map with places='continuous'" if of_a_map(metric) else ""
         raise InvalidInput(
             "the release cannot be charged: the guarantee is not epsilon x metres, but"
-            f" {mechanism.guarantee.metric.description}"
+            f" {metric.description}{cure}"
         )
     own = getattr(mechanism, "epsilon", None)
     # The level that was asked for, where the roundings of the plane's scale hide it.
@@ -44,3 +54,8 @@ def level_in_true_metres(mechanism: Mechanism) -> float:
         return metric.ratio_to(Geodesic())
     ratios = metric.ratio_to(Euclidean()), math.sqrt(2) * metric.ratio_to(Manhattan())
     return min(ratios) * space.scale
+
+
+def of_a_map(metric: Metric) -> bool:
+    """Whether a metric is that of a privacy map, which says more than its largest level."""
+    return isinstance(metric.base if isinstance(metric, Scaled) else metric, MapGeodesic)

@@ -94,6 +94,21 @@ def test_supersampling_and_smoothing_keep_what_they_must():
     assert np.abs(np.diff(np.log(smooth.values), axis=1)).max() < 0.3
 
 
+@pytest.mark.parametrize("radius", ["100 m", "450 m", "2 km"])
+def test_a_blur_from_below_raises_no_level(radius):
+    levels = np.exp(np.random.default_rng(2).uniform(np.log(1e-4), np.log(1e-2), (9, 12)))
+    m = PrivacyMap(levels, "300 m")
+    lower = m.smoothed(radius, below=True)
+    assert (lower.values <= levels).all()
+    assert lower.values.min() == pytest.approx(levels.min())
+    if radius != "100 m":  # a third of a cell: nothing to blur
+        assert (m.smoothed(radius).values > levels).any()
+        steps = [np.abs(np.diff(np.log(one.values))).max() for one in (m, lower)]
+        assert steps[1] < steps[0]
+    line = PrivacyMap(levels[0], "300 m").smoothed(radius, below=True)
+    assert (line.values <= levels[:1]).all()
+
+
 def test_a_line_of_levels():
     m = PrivacyMap([1e-3, 2e-3, 3e-3], cell="1 m")
     assert isinstance(m.space, Line)

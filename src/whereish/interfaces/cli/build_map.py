@@ -101,6 +101,11 @@ def linear_formula(text: str) -> tuple[float, float]:
 )
 @click.option("--smooth", help="Blur the map by so much first, as '1 km'.")
 @click.option(
+    "--stricter",
+    is_flag=True,
+    help="With --smooth: raise no level; tight zones then leave no hole in the reports.",
+)
+@click.option(
     "--places",
     type=click.Choice(["continuous", "cells", "bilinear"]),
     default="continuous",
@@ -130,6 +135,7 @@ def build_map(
     supersample: int,
     cells: int,
     smooth: str | None,
+    stricter: bool,
     places: str,
     overwrite: bool,
 ) -> None:
@@ -147,6 +153,8 @@ def build_map(
     slope, offset = linear_formula(formula)
     per_unit(per)
     blur = None if smooth is None else Length.positive(smooth, name="--smooth")
+    if stricter and blur is None:
+        raise InvalidInput("--stricter is for --smooth: say by how much")
     rule = nodata if nodata in ("refuse", "nearest") else Epsilon.of(nodata)
     asked = Asked(
         slope=slope,
@@ -174,7 +182,7 @@ def build_map(
     if supersample > 1:
         privacy_map = privacy_map.supersampled(supersample, method="bicubic")
     if blur is not None:
-        privacy_map = privacy_map.smoothed(blur)
+        privacy_map = privacy_map.smoothed(blur, below=stricter)
     mechanism = EikonalMechanism.build(
         privacy_map,
         places=cast(Any, places),

@@ -10,22 +10,25 @@ import ipaddress
 import os
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
 from whereish.errors import BudgetExceeded, InvalidInput, ServiceError
-from whereish.units import Epsilon
+from whereish.units import Epsilon, Length
 
 __all__ = [
+    "Around",
     "Budget",
     "Call",
     "Offer",
     "Report",
     "again_after",
     "budget_call",
+    "certificate_call",
     "checked_url",
     "headers_of",
+    "nearby_call",
     "offers_call",
     "report_call",
     "reports_call",
@@ -50,6 +53,27 @@ class Report:
 
     def __repr__(self) -> str:
         return f"Report(by {self.mechanism!r} at {self.epsilon}, within {self.accuracy_m} m)"
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is near a place, nearest first; the results are as secret as the place.
+
+    `complete` says that they are all within the radius that was asked for.  The service's source
+    was asked within `retrieval_radius_m` of the report.
+    """
+
+    results: list[dict[str, Any]] = field(repr=False)
+    lon: float = field(repr=False)
+    lat: float = field(repr=False)
+    retrieval_radius_m: float
+    confidence: float
+    fetched: int
+    complete: bool
+    accuracy_m: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.results)
 
 
 @dataclass(frozen=True)
@@ -128,6 +152,26 @@ def reports_call(
     return Call(
         "POST", "/v1/report", body, lambda said: _reports(said, said["reports"]), charges=True
     )
+
+
+def nearby_call(
+    lon: float, lat: float, radius: Length | str, mechanism: str | None, subject: str | None
+) -> Call[Around]:
+    """Ask what is within a radius of a place."""
+    asked = {"radius_m": Length.positive(radius, name="radius").m}
+    body = {"lon": float(lon), "lat": float(lat), **asked, **_named(mechanism, subject)}
+    return Call("POST", "/v1/nearby", body, _around, charges=True)
+
+
+def _around(said: Any) -> Around:
+    rest = {name: value for name, value in said.items() if name != "report"}
+    return Around(lon=said["report"]["lon"], lat=said["report"]["lat"], **rest)
+
+
+def certificate_call(mechanism: str) -> Call[dict[str, Any]]:
+    """Ask for a mechanism's guarantee in full."""
+    path = f"/v1/mechanisms/{quote(mechanism, safe='')}/certificate"
+    return Call("GET", path, None, dict)
 
 
 def offers_call() -> Call[list[Offer]]:

@@ -9,14 +9,17 @@ from typing import Any, Self, TypeVar
 
 from whereish.errors import InvalidInput, MissingExtra, ServiceError
 from whereish.interfaces.client.calls import (
+    Around,
     Budget,
     Call,
     Offer,
     Report,
     again_after,
     budget_call,
+    certificate_call,
     checked_url,
     headers_of,
+    nearby_call,
     new_key,
     offers_call,
     report_call,
@@ -24,6 +27,7 @@ from whereish.interfaces.client.calls import (
     verdict,
 )
 from whereish.interfaces.client.trace import AsyncTrace, Trace, begin_call
+from whereish.units import Length
 
 __all__ = ["AsyncClient", "Client"]
 
@@ -134,9 +138,25 @@ class Client(_Settings):
         """A report of each (lon, lat), charged together."""
         return self._ask(reports_call(places, mechanism, subject))
 
+    def nearby(
+        self,
+        lon: float,
+        lat: float,
+        radius: Length | str = "300 m",
+        *,
+        mechanism: str | None = None,
+        subject: str | None = None,
+    ) -> Around:
+        """What is within a radius of a place, from the service's source of places."""
+        return self._ask(nearby_call(lon, lat, radius, mechanism, subject))
+
     def mechanisms(self) -> list[Offer]:
         """What the token may use."""
         return self._ask(offers_call())
+
+    def certificate(self, mechanism: str) -> dict[str, Any]:
+        """A mechanism's guarantee in full, as the service verified it when it started."""
+        return self._ask(certificate_call(mechanism))
 
     def budget(self, subject: str) -> Budget:
         """What a subject has spent and has left."""
@@ -209,9 +229,25 @@ class AsyncClient(_Settings):
         """A report of each (lon, lat), charged together."""
         return await self._ask(reports_call(places, mechanism, subject))
 
+    async def nearby(
+        self,
+        lon: float,
+        lat: float,
+        radius: Length | str = "300 m",
+        *,
+        mechanism: str | None = None,
+        subject: str | None = None,
+    ) -> Around:
+        """What is within a radius of a place, from the service's source of places."""
+        return await self._ask(nearby_call(lon, lat, radius, mechanism, subject))
+
     async def mechanisms(self) -> list[Offer]:
         """What the token may use."""
         return await self._ask(offers_call())
+
+    async def certificate(self, mechanism: str) -> dict[str, Any]:
+        """A mechanism's guarantee in full, as the service verified it when it started."""
+        return await self._ask(certificate_call(mechanism))
 
     async def budget(self, subject: str) -> Budget:
         """What a subject has spent and has left."""

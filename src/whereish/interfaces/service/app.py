@@ -22,11 +22,11 @@ from whereish.interfaces.service.metrics import Metrics
 from whereish.interfaces.service.offered import offer, offer_trace
 from whereish.interfaces.service.openapi import document, page
 from whereish.interfaces.service.others import forward_to
+from whereish.interfaces.service.places import open_source
 from whereish.interfaces.service.routes import Service, routes
 from whereish.interfaces.service.sessions import Sessions
 from whereish.interfaces.service.till import Names, Till
 from whereish.interfaces.service.tokens import TokenFile, secret_key
-from whereish.lbs.sources.store import PlaceStore
 from whereish.publish.ledger import open_ledger
 
 __all__ = ["CONFIG", "TOKENS", "build", "worker"]
@@ -55,7 +55,7 @@ def build(config: Config, beside: Path) -> ASGIApp:
         Metrics(),
         document=msgspec.json.encode(said),
         page=page(said),
-        source=None if config.places is None else PlaceStore(beside / config.places),
+        source=open_source(config.places, config.source, beside),
         forward=None if config.owntracks is None else forward_to(config.owntracks),
     )
     for one in offered:  # compiled kernels are loaded before the first request

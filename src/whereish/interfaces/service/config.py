@@ -17,6 +17,7 @@ import msgspec
 
 from whereish.errors import InvalidInput
 from whereish.interfaces.http.requests import is_loopback
+from whereish.interfaces.service.places import SourceConfig
 
 __all__ = [
     "NAME",
@@ -90,6 +91,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tls_certificate: str | None = None
     tls_key: str | None = None
     places: str | None = None
+    source: SourceConfig | None = None
     owntracks: str | None = None
     ledger: LedgerConfig | None = None
     limits: Limits = Limits()
@@ -161,6 +163,8 @@ def checked(config: Config) -> Config:
         )
     if (config.tls_certificate is None) != (config.tls_key is None):
         raise InvalidInput("tls_certificate and tls_key must be given together")
+    if config.places is not None and config.source is not None:
+        raise InvalidInput("give either places, a store, or [source]")
     if config.owntracks is not None and not _may_forward(config.owntracks):
         raise InvalidInput("owntracks must be https://..., or http:// on this machine")
     if config.trace and config.ledger is None:

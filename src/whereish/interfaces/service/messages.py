@@ -118,6 +118,7 @@ class StepAnswer(_Strict, frozen=True):
     lat: Lat
     fresh: bool
     spent_per_m: float
+    accuracy_m: Metres | None = None
 
 
 class Around(_Strict, frozen=True):
@@ -142,6 +143,7 @@ class AroundAnswer(_Strict, frozen=True):
     confidence: float
     fetched: int
     complete: bool
+    accuracy_m: Metres | None = None
 
 
 class Closed(_Strict, frozen=True):

@@ -13,8 +13,10 @@ import whereish
 from whereish.errors import InvalidInput, WhereishError
 from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.service.config import MechanismConfig, TraceConfig
+from whereish.lbs.asking import lattice_decimals, require_within, rounded_degrees, rounding_m
 from whereish.lbs.report_errors import report_errors
 from whereish.mechanisms.base import Mechanism
+from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.mechanisms.noise.rounded import RoundedMechanism
 from whereish.mechanisms.saved import load_artefact, mechanism_in
@@ -35,8 +37,9 @@ _ACCURACY = 0.95
 class Offered:
     """A mechanism under its id, with what a report costs and how far off it is.
 
-    `steady` says that drawing takes the same steps for every report; what is not steady is
-    answered at multiples of a fixed time.
+    `epsilon` is what a report is charged: of a privacy map its largest level, wherever the
+    place is.  `steady` says that drawing takes the same steps for every report; what is not steady
+    is answered at multiples of a fixed time, and maps are drawn with padding besides.
     """
 
     id: str
@@ -57,13 +60,20 @@ class Offered:
             assert isinstance(space, Plane | Sphere)
             lon, lat = zip(*places, strict=True)
             secrets = space.from_degrees(lon, lat)
+            require_within(mechanism, secrets)
         except WhereishError:
             raise Problem("outside", "its region is declared, and public") from None
         try:
-            east, north = space.to_degrees(mechanism.report(secrets))
+            if isinstance(mechanism, EikonalMechanism):
+                drawn = mechanism.report(secrets, padded=True)
+            else:
+                drawn = mechanism.report(secrets)
+            east, north = space.to_degrees(drawn)
         except WhereishError:
             raise Problem("outside", "see what the mechanism takes") from None
-        return list(zip(east.tolist(), north.tolist(), strict=True))
+        decimals = lattice_decimals(mechanism)
+        pairs = zip(east.tolist(), north.tolist(), strict=True)
+        return [rounded_degrees(*pair, decimals)[:2] for pair in pairs]
 
     def to_json(self) -> dict[str, Any]:
         """The guarantee in full."""
@@ -119,9 +129,12 @@ def _accuracy_m(mechanism: Mechanism) -> float | None:
     For every place, so that it tells nothing about one.
     """
     try:
-        return math.ceil(10 * report_errors(mechanism).quantile(_ACCURACY)) / 10
+        radius = report_errors(mechanism).quantile(_ACCURACY)
     except WhereishError:
         return None
+    if isinstance(mechanism.space, Plane):  # its reports are rounded to a lattice of degrees
+        radius += rounding_m(lattice_decimals(mechanism))
+    return math.ceil(10 * radius) / 10
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,13 @@ async def nearby(service: Service, request: Request) -> Response:
     except WhereishError:
         raise Problem("upstream", "the report stays charged; the same key asks again") from None
     answer = messages.AroundAnswer(
-        found.results, kept, around.m, _CONFIDENCE, found.fetched, found.exact
+        found.results,
+        kept,
+        around.m,
+        _CONFIDENCE,
+        found.fetched,
+        found.exact,
+        offered.accuracy_m,
     )
     till = service.till
     after = None if till is None or release is None else partial(till.answered, release)

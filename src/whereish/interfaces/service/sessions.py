@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import math
 import secrets
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,6 +23,7 @@ from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.service.messages import Step, StepAnswer
 from whereish.interfaces.service.offered import OfferedTrace
 from whereish.interfaces.service.till import Names, Till
+from whereish.lbs.sessions import session_radius
 from whereish.mechanisms.traces.predictive import TraceSession
 from whereish.mechanisms.traces.transcript import Plan, Reported, Transcript
 from whereish.publish.ledger.group import Order, Settled, kept_answers
@@ -33,6 +35,7 @@ __all__ = ["Sessions"]
 
 _REMEMBERED: Final = 10_000  # sessions of which a worker knows the steps by heart
 _READ: Final = 64  # steps read at once
+_ACCURACY: Final = 0.95
 
 
 class _Begun(msgspec.Struct, frozen=True):
@@ -118,9 +121,15 @@ class Sessions:
             known.steps.append(taken)
         if taken.end:
             raise Problem("session-ended", "it was closed")
-        spent = _transcript(known.steps[: asked.step + 1]).spent
+        transcript = _transcript(known.steps[: asked.step + 1])
+        session_so_far = TraceSession(known.trace.mechanism, secure(), transcript)
         return settled.release, StepAnswer(
-            asked.step, taken.lon, taken.lat, taken.fresh, float(spent)
+            asked.step,
+            taken.lon,
+            taken.lat,
+            taken.fresh,
+            float(transcript.spent),
+            math.ceil(10 * session_radius(session_so_far, _ACCURACY).m) / 10,
         )
 
     async def close(self, token: str, session: str) -> tuple[int, float]:

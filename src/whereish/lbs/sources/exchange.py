@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -81,6 +82,7 @@ class Exchange:
         self._origin = (parts.scheme, parts.netloc)
         self.host = parts.hostname
         self._cache: OrderedDict[Hashable, Places] = OrderedDict()
+        self._lock = threading.Lock()
         library = import_extra("httpx", "lbs")
         self._client: httpx.Client = library.Client(
             timeout=timeout_s,
@@ -99,14 +101,16 @@ class Exchange:
 
     def cached(self, question: Hashable, ask: Callable[[], Places]) -> Places:
         """The answer to a question, asked once; incomplete ones are asked again."""
-        if question in self._cache:
-            self._cache.move_to_end(question)
-            return self._cache[question]
+        with self._lock:
+            if question in self._cache:
+                self._cache.move_to_end(question)
+                return self._cache[question]
         found = ask()
         if found.complete:
-            self._cache[question] = found
-            while len(self._cache) > _CACHED:
-                self._cache.popitem(last=False)
+            with self._lock:
+                self._cache[question] = found
+                while len(self._cache) > _CACHED:
+                    self._cache.popitem(last=False)
         return found
 
     def same_origin(self, link: str) -> str:

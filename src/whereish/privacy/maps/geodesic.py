@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import STENCILS, edge_integrals, edge_slices
-from whereish.privacy.metric import Metric
+from whereish.privacy.metric import Metric, scaled_up
+from whereish.privacy.norms import Euclidean, Manhattan
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -60,6 +62,15 @@ class MapGeodesic(Metric):
             (np.concatenate(costs), (np.concatenate(tails), np.concatenate(heads))),
             shape=(count, count),
         )
+
+    def _ratio_to(self, other: Metric) -> float:
+        """On places: a segment costs at most the largest level times its length.
+
+        Between cells no ratio is known: places on either side of a border are as close as you like.
+        """
+        if not (self.continuous and isinstance(other, Euclidean | Manhattan)):
+            return math.inf
+        return scaled_up(1.0, float(self.map.values.max()), self.map.plane.scale)
 
     def between_cells(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         """Distances of cells by their flat indices, broadcast against each other."""

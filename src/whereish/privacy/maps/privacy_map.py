@@ -184,16 +184,27 @@ class PrivacyMap:
         """Cells of curvature below -1, around which a mechanism has to lower the map."""
         return np.asarray(self.curvature() < -1.0)
 
-    def smoothed(self, radius: Length | str) -> PrivacyMap:
-        """The map after a Gaussian blur of ln eps with standard deviation `radius`."""
-        from scipy.ndimage import gaussian_filter
+    def smoothed(self, radius: Length | str, *, below: bool = False) -> PrivacyMap:
+        """The map after a Gaussian blur of ln eps with standard deviation `radius`.
+
+        A blur raises levels beside looser ones.  With `below` none is raised: each level first
+        becomes the least within twice the radius, and the kernel ends there, so that it averages
+        levels none of which is above that of its own cell.  Reports then leave no hole where a
+        zone is tight, and the zone keeps what it asked for.
+        """
+        from scipy.ndimage import gaussian_filter, minimum_filter
 
         metres = Length.positive(radius, name="radius").m
         sigma = [
             metres / side if count > 1 else 0.0
             for side, count in zip(self.sides, self.shape, strict=True)
         ]
-        return self._with(np.exp(gaussian_filter(np.log(self.values), sigma, mode="nearest")))
+        if not below:
+            return self._with(np.exp(gaussian_filter(np.log(self.values), sigma, mode="nearest")))
+        reach = [2 * int(2.0 * s + 0.5) + 1 for s in sigma]  # the kernel's own, in cells
+        least = np.log(minimum_filter(self.values, size=reach, mode="nearest"))
+        blurred = np.exp(gaussian_filter(least, sigma, mode="nearest", truncate=2.0))
+        return self._with(np.minimum(blurred, self.values))  # the last bit of exp and log
 
     def supersampled(
         self, factor: int, *, method: Literal["bilinear", "bicubic"] = "bilinear"

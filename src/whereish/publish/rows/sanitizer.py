@@ -25,7 +25,7 @@ from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.in_words import in_words
 from whereish.privacy.guarantee import Guarantee
 from whereish.privacy.norms import Geodesic
-from whereish.publish.charging import charged_epsilon, level_in_true_metres
+from whereish.publish.charging import charged_epsilon, level_in_true_metres, of_a_map
 from whereish.publish.exposure import Exposure
 from whereish.publish.formats.compact import compacted, plain_field, plain_type
 from whereish.publish.rows.bad_rows import BadRows
@@ -146,13 +146,15 @@ class BatchSanitizer:
     def guarantee(self) -> Guarantee:
         """What each location's report keeps; with `level_column`, at most.
 
-        Degrees are promised true metres, whatever plane the mechanism works on.
+        Degrees are promised true metres, whatever plane the mechanism works on; a privacy map
+        promises its own metric, whose levels are in true metres.
         """
         ours, space = self.mechanism.guarantee, self.mechanism.space
         in_degrees = not isinstance(self.locations[0], XY)
         if (
             in_degrees
             and isinstance(space, Plane)
+            and not of_a_map(ours.metric)
             and math.isfinite(level_in_true_metres(self.mechanism))
         ):
             return replace(ours, metric=self.epsilon() * Geodesic())
