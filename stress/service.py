@@ -57,17 +57,18 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def timing(bars: Bars, folder: Path, requests: int) -> None:
-    """Whether the time of an answer tells how far its report is: Laplace, a padded channel."""
+    """Whether the time of an answer tells how far its report is: Laplace, a padded map."""
     import service_process
 
+    levels = np.full((16, 16), 4e-3)
+    levels[5:10, 5:10] = 2e-3
     plane = wh.Plane.around(2.35, 48.85, "20 km")
-    x, y = np.meshgrid(np.arange(-2000, 2001, 500.0), np.arange(-2000, 2001, 500.0))
-    sites = wh.Points(np.column_stack([x.ravel(), y.ravel()]), plane)
+    zones = wh.PrivacyMap(levels, "300 m", (-2400.0, -2400.0), plane)
     folder.mkdir(parents=True, exist_ok=True)
-    wh.exponential_channel(sites, epsilon="0.001/m").save(folder / "channel.npz")
-    rest = '[[mechanism]]\nid = "channel"\nfile = "channel.npz"\n'
+    wh.EikonalMechanism.build(zones.smoothed("600 m", below=True)).save(folder / "map.npz")
+    rest = '[[mechanism]]\nid = "map"\nfile = "map.npz"\n'
     with service_process.service(folder, ledger=None, rest=rest, log_level="error") as service:
-        for name in ("street", "channel"):
+        for name in ("street", "map"):
             far, took = _timed(service, name, requests)
             rho, linear = spearman(far, took), float(np.corrcoef(far, took)[0, 1])
             bars.note(f"{name}: median answer", f"{1e3 * np.median(took):.2f} ms")

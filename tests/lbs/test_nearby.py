@@ -17,6 +17,7 @@ from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.lbs.nearby import radius_of_nearest
 from whereish.lbs.sessions import session_radius
 from whereish.lbs.sources.source import Places
+from whereish.mechanisms.traces.predictive import straight_on
 from whereish.randomness import SeededRandomness
 
 GEOD = Geod(ellps="WGS84")
@@ -272,6 +273,27 @@ def test_a_session_that_looks_at_nothing_counts_the_way_at_top_speed():
     assert recorder.asked[0][:2] == recorder.asked[1][:2]
     with pytest.raises(InvalidInput, match="charged once"):
         wh.nearby((2.35, 48.85), source=recorder, session=session, ledger=object())
+
+
+@pytest.mark.parametrize("plane", [None, wh.Plane.projected("EPSG:2154", wh.Box(2, 48.5, 3, 49.2))])
+def test_a_prediction_that_goes_on_unasked_has_gone_farther(plane):
+    """Nobody was looked at since, and the prediction has moved: both ways count."""
+    family = wh.GlobeLaplace if plane is None else (lambda eps: wh.PlanarLaplace(eps, plane=plane))
+    budget = wh.FixedUtility("500 m", total="5/m", top_speed=1.0, eta=0.1)
+    mechanism = wh.PredictiveMechanism(budget, family, straight_on)
+    moved = 0.0
+    for seed in range(20):
+        session = mechanism.start(rng=SeededRandomness(seed))
+        ask = {"source": Recorder(), "session": session}
+        for i in range(2):  # 40 km on: fresh noise twice
+            looked = wh.nearby((2.2 + 0.55 * i, 48.85), "300 m", time_s=1e5 * i, **ask)
+        before = session_radius(session, 0.95).m
+        last = wh.nearby((2.75, 48.85), "300 m", time_s=1e5 + 200.0, **ask)
+        assert not session.transcript.reports[-1].plan.looks
+        way = GEOD.inv(*looked.report, *last.report)[2]
+        moved = max(moved, way)
+        assert session_radius(session, 0.95).m == pytest.approx(before + 200 + way, abs=2)
+    assert moved > 50
 
 
 # -- pinned places ------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import whereish as wh
-from whereish.errors import InvalidInput
+from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.publish.charging import charged_epsilon, level_in_true_metres
 
@@ -65,5 +65,5 @@ def test_a_release_by_a_map_is_charged_and_states_the_map(tmp_path):
     assert released.guarantee.metric == BUILT["continuous"].guarantee.metric
     assert released.exposure.per_m == pytest.approx(0.01)
     assert ledger.statement("a").left_per_m == pytest.approx(0, abs=1e-14)
-    with pytest.raises(wh.BudgetExceeded):
+    with pytest.raises(BudgetExceeded):
         wh.sanitize(tmp_path / "in.parquet", tmp_path / "b.parquet", **plan, ledger=ledger)

@@ -50,6 +50,27 @@ def test_a_trace(client):
     assert ended.value.kind == "session-ended"
 
 
+def test_what_is_near_and_a_certificate(client):
+    found = [client.nearby(*HOME, "500 m", subject=who()) for _ in range(8)]
+    whole = [one for one in found if one.complete]
+    assert whole
+    assert len({json.dumps(one.results) for one in whole}) == 1
+    one = whole[0]
+    assert 0 < len(one) < one.fetched
+    assert {"name", "lon", "lat", "distance_m"} == set(one.results[0])
+    assert max(row["distance_m"] for row in one.results) <= 500
+    assert one.retrieval_radius_m == pytest.approx(500 + one.accuracy_m)
+    assert not {str(HOME[0]), "distance_m", str(one.lon)} & set(repr(one).split())
+    city = client.nearby(*HOME, mechanism="city", subject=who())
+    assert city.accuracy_m > 6000
+    stated = wh.Guarantee.from_json(client.certificate("city")["guarantee"])
+    assert stated == wh.GlobeLaplace("ln(4)/2 km").guarantee
+    with pytest.raises(InvalidInput, match="radius"):
+        client.nearby(*HOME, "0 m")
+    with pytest.raises(ServiceError, match="nothing of this name"):
+        client.certificate("other")
+
+
 def test_the_same_to_be_awaited(running):
     async def ask():
         async with wh.AsyncClient(running.url, token=running.token) as client:
@@ -61,6 +82,9 @@ def test_the_same_to_be_awaited(running):
             step = await trace.step(*HOME)
             spent = await trace.close()
             budget = await client.budget(subject)
+            near = await client.nearby(*HOME, "200 m", subject=who())
+            assert near.confidence == 0.95
+            assert (await client.certificate("street"))["id"] == "street"
             return reports, step, spent, budget, await client.mechanisms()
 
     reports, step, spent, budget, offers = asyncio.run(ask())
@@ -182,3 +206,21 @@ def test_the_command_line_asks_a_service(running, monkeypatch):
     assert "was charged" in plain.stderr
     wrong = CliRunner().invoke(cli, ["report", "--at", "48,2", "--epsilon", "1/m", "--level", "x"])
     assert wrong.exit_code != 0
+
+
+def test_the_command_line_asks_what_is_near(running, monkeypatch):
+    monkeypatch.setenv("WHEREISH_TOKEN", running.token)
+    asked = ["nearby", "--at", "-", "--server", running.url, "--subject", who()]
+    place = f"{HOME[1]},{HOME[0]}"
+    done = CliRunner().invoke(cli, [*asked, "--radius", "500 m", "--json"], input=place)
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.output)
+    assert said["retrieval_radius_m"] == pytest.approx(500 + said["accuracy_m"])
+    done = CliRunner().invoke(cli, [*asked, "--level", "street", "--keep", "name"], input=place)
+    assert done.exit_code == 0
+    assert "places fetched within 99" in done.stderr
+    assert "café" in done.stdout
+    for more in (["--epsilon", "1/m"], ["--places", "a.db"], ["--confidence", "0.9"]):
+        done = CliRunner().invoke(cli, [*asked, *more], input=place)
+        assert done.exit_code != 0
+        assert "leave everything out" in str(done.exception)

@@ -11,7 +11,9 @@ from whereish.interfaces.http.requests import is_loopback
 from whereish.interfaces.service.config import MechanismConfig, load_config
 from whereish.interfaces.service.layers import Rates
 from whereish.interfaces.service.offered import offer
+from whereish.interfaces.service.places import open_source
 from whereish.interfaces.service.tokens import TokenFile, secret_key
+from whereish.lbs.sources.source import Source
 
 GOOD = """
 [ledger]
@@ -51,6 +53,10 @@ WRONG = [
      "total='1/m'", "traces need"),
     ("tls_key = 'k'\n" + GOOD, "together"),
     ("port = = 3", "not TOML"),
+    ("places = 'a.db'\n" + GOOD + "[source]\nkind = 'store'\nfile = 'b.db'", "either places"),
+    (GOOD + "[source]\nkind = 'telepathy'", "source"),
+    (GOOD + "[source]\nkind = 'ogc'\nurl = 'https://a.example'", "collection"),
+    (GOOD + "[source]\nkind = 'store'\nfile = 'b.db'\nurl = 'https://a.example'", "url"),
 ]  # fmt: skip
 
 
@@ -161,3 +167,20 @@ def test_rates_refill():
     rates.take("a")
     with pytest.raises(Problem):
         rates.take("a")
+
+
+SOURCES = {
+    "ogc": 'url = "https://a.example"\ncollection = "cafes"\nkeep = ["name"]',
+    "overpass": "url = 'https://a.example'\nwhat = 'nwr[\"amenity\"]'",
+    "json": "url = 'https://a.example'\nbody = {at = '{lon} {lat}', r = '{radius_m}'}",
+    "postgis": "address = 'postgresql:///places'\ntable = 'public.cafes'",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(SOURCES))
+def test_every_kind_of_source_can_be_configured(tmp_path, kind):
+    made = config(tmp_path, GOOD + f"[source]\nkind = '{kind}'\n{SOURCES[kind]}")
+    source = open_source(made.places, made.source, tmp_path)
+    assert isinstance(source, Source)
+    assert "cafes" not in repr(source)
+    source.close()

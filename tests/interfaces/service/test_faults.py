@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 
 import pytest
 
-from stress.service_load import PLACE, WRONG, kill_under_load, repeat_one_key
+from stress.service_load import PLACE, WRONG, Load, kill_under_load, repeat_one_key
 from whereish.publish.ledger import open_ledger
 
 import service_process
@@ -40,6 +42,26 @@ def test_kills_under_load(tmp_path, address):
     for counts in found:
         assert counts["answered"] > 0
         assert {name: counts[name] for name in WRONG} == dict.fromkeys(WRONG, 0)
+
+
+def test_a_shutdown_under_load_finishes_what_was_charged(tmp_path, address):
+    """SIGTERM while eight clients ask: every charge was answered, and noted as such."""
+    with service_process.service(tmp_path, ledger=address, rest="", log_level="warning") as made:
+        load = Load(made, 0)
+        load.start()
+        time.sleep(0.6)
+        made.stop()
+        load.stop()
+        assert made.process.returncode in (
+            0,
+            -signal.SIGTERM,
+        )  # uvicorn raises it again, at the end
+        assert not any((made.folder / "tmp").iterdir())
+    ledger = open_ledger(address)
+    entries = [e for k in range(load.clients) for e in ledger.statement(f"run-0-{k}").entries]
+    assert len(load.answers) > 0
+    assert {entry.state for entry in entries} == {"released"}
+    assert len(entries) == len(load.answers)
 
 
 def test_two_workers_share_budget_keys_and_sessions(tmp_path, address):

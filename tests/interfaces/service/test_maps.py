@@ -13,7 +13,7 @@ from whereish.data.grids import map_from_zones
 from whereish.errors import InvalidInput
 from whereish.interfaces.service.config import MechanismConfig
 from whereish.interfaces.service.offered import offer
-from whereish.interfaces.service.problems import Problem
+from whereish.interfaces.http.problems import Problem
 from whereish.publish.ledger import open_ledger
 
 import service_process
@@ -50,8 +50,8 @@ def built():
 @pytest.fixture(scope="module")
 def made(built, tmp_path_factory):
     folder = tmp_path_factory.mktemp("maps")
-    built.save(folder / "home.npz")
-    rest = '[[mechanism]]\nid = "home"\nfile = "home.npz"\n'
+    built.save(folder / "quarter.npz")
+    rest = '[[mechanism]]\nid = "quarter"\nfile = "quarter.npz"\n'
     with service_process.service(folder, cap="0.05/m", rest=rest, log_level="error") as service:
         yield service
 
@@ -82,8 +82,8 @@ def test_a_home_zone_has_no_gap_that_shows_where_it_is(built):
 
 
 def test_a_map_is_charged_at_its_largest_level_wherever_the_place_is(made):
-    home = {"lon": HOME[0], "lat": HOME[1], "mechanism": "home"}
-    away = {"lon": 2.372, "lat": 48.838, "mechanism": "home"}
+    home = {"lon": HOME[0], "lat": HOME[1], "mechanism": "quarter"}
+    away = {"lon": 2.372, "lat": 48.838, "mechanism": "quarter"}
     answers = [made.post("/v1/report", {**at, "subject": "ann"}) for at in (home, away)]
     assert answers[0]["accuracy_m"] == answers[1]["accuracy_m"]
     assert [answer["epsilon_per_m"] for answer in answers] == [pytest.approx(MOST)] * 2
@@ -93,13 +93,13 @@ def test_a_map_is_charged_at_its_largest_level_wherever_the_place_is(made):
     statuses = [made.ask("POST", "/v1/report", {**home, "subject": "ann"})[0] for _ in range(8)]
     # 2 of the map and one of "street" are gone: six more fit.
     assert statuses == [200] * 6 + [409] * 2
-    _, _, said = made.ask("GET", "/v1/mechanisms/home/certificate")
+    _, _, said = made.ask("GET", "/v1/mechanisms/quarter/certificate")
     assert "integral of eps" in json.loads(said)["guarantee"]["statement"]
 
 
 def test_the_stated_accuracy_covers_the_truth(made):
     """306 reports from a place near the corner of a cell in the zone."""
-    body = {"places": [{"lon": HOME[0], "lat": HOME[1]}], "mechanism": "home"}
+    body = {"places": [{"lon": HOME[0], "lat": HOME[1]}], "mechanism": "quarter"}
     reports = []
     for i in range(34):
         answer = made.post("/v1/report", {**body, "places": body["places"] * 9, "subject": f"s{i}"})
@@ -110,11 +110,11 @@ def test_the_stated_accuracy_covers_the_truth(made):
 
 
 def test_places_outside_the_map_have_no_accuracy_and_are_refused(made, built, tmp_path):
-    outside = {"lon": 2.40, "lat": 48.85, "mechanism": "home"}
+    outside = {"lon": 2.40, "lat": 48.85, "mechanism": "quarter"}
     status, _, answer = made.ask("POST", "/v1/report", outside)
     assert (status, json.loads(answer)["type"]) == (422, "urn:whereish:problem:outside")
-    built.save(tmp_path / "home.npz")
-    offered = offer(MechanismConfig("home", file="home.npz"), tmp_path)
+    built.save(tmp_path / "quarter.npz")
+    offered = offer(MechanismConfig("quarter", file="quarter.npz"), tmp_path)
     with pytest.raises(Problem):
         offered.report([(2.35, 48.85), (2.40, 48.85)])
     with pytest.raises(InvalidInput, match="outside the mechanism's region"):
@@ -122,8 +122,8 @@ def test_places_outside_the_map_have_no_accuracy_and_are_refused(made, built, tm
 
 
 def test_a_map_is_drawn_with_padding(built, tmp_path, monkeypatch):
-    built.save(tmp_path / "home.npz")
-    offered = offer(MechanismConfig("home", file="home.npz"), tmp_path)
+    built.save(tmp_path / "quarter.npz")
+    offered = offer(MechanismConfig("quarter", file="quarter.npz"), tmp_path)
     asked = []
     real = wh.EikonalMechanism.report
 

@@ -6,6 +6,7 @@ import base64
 import http.server
 import json
 import threading
+from urllib.parse import unquote_plus
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import whereish as wh
 from whereish.publish.ledger import open_ledger
 
 import service_process
+from lbs.servers import overpass, serving
 
 HOME = {"lon": 2.33316, "lat": 48.85412}
 PHONE = {"_type": "location", **HOME, "tst": 1700000000, "tid": "an", "SSID": "home", "alt": 35}
@@ -122,3 +124,48 @@ def test_a_recorder_that_fails_is_told_and_stays_charged(made, monkeypatch):
     monkeypatch.setattr(Recorder, "status", 500)
     status, _, answer = service.ask("POST", "/v1/owntracks", PHONE)
     assert (status, json.loads(answer)["type"]) == (502, "urn:whereish:problem:upstream")
+
+
+def test_a_source_elsewhere_is_told_reports_only(tmp_path):
+    """An Overpass server that fails once: the same bytes again, and never the place."""
+    rng = np.random.default_rng(5)
+    places = np.column_stack([rng.normal(2.333, 0.006, 400), rng.normal(48.854, 0.004, 400)])
+    names = [f"café {i}" for i in range(400)]
+    with serving(overpass(places, names)) as foreign:
+        foreign.faults = ["503"]
+        what = 'what = \'nwr["amenity"="cafe"]\''
+        rest = f"[source]\nkind = 'overpass'\nurl = '{foreign.url}'\n{what}\nkeep = ['name']\n"
+        with service_process.service(tmp_path, rest=rest) as service:
+            answers = [
+                service.post("/v1/nearby", {**HOME, "subject": f"s{i}"}, key=f"k{i}")
+                for i in range(6)
+            ]
+            again = service.post("/v1/nearby", {**HOME, "subject": "s0"}, key="k0")
+            log = service.log.read_bytes()
+    assert again == answers[0]
+    assert len(foreign.seen) == 7  # six questions and one retry; the seventh came from the cache
+    assert foreign.seen[0].body == foreign.seen[1].body
+    far = wh.Geodesic()(places, np.array([[HOME["lon"], HOME["lat"]]]))
+    for answer, seen in zip(answers, foreign.seen[1:], strict=True):
+        report = answer["report"]
+        assert f"{report['lat']:.9f},{report['lon']:.9f}" in unquote_plus(seen.body.decode())
+        assert b"2.33316" not in seen.body
+        assert "Cookie" not in seen.headers
+        if answer["complete"]:
+            assert len(answer["results"]) == (far <= 300).sum()
+    assert b"2.33316" not in log
+    assert b"amenity" not in log
+
+
+def test_a_source_that_is_gone_is_a_problem_and_the_key_asks_again(tmp_path):
+    with serving(overpass(np.empty((0, 2)), [])) as foreign:
+        foreign.faults = ["404", ""]
+        what = 'what = \'nwr["amenity"="cafe"]\''
+        rest = f"[source]\nkind = 'overpass'\nurl = '{foreign.url}'\n{what}\n"
+        with service_process.service(tmp_path, rest=rest) as service:
+            headers = {**service.headers, "Idempotency-Key": "k"}
+            status, _, answer = service.ask("POST", "/v1/nearby", HOME, headers)
+            assert (status, json.loads(answer)["type"]) == (502, "urn:whereish:problem:upstream")
+            found = service.post("/v1/nearby", HOME, key="k")
+    assert found["results"] == []
+    assert foreign.seen[0].body == foreign.seen[1].body

@@ -210,6 +210,16 @@ def test_a_trace_session(running):
     spent = [a["spent_per_m"] for a in answers]
     assert spent == sorted(spent)
     assert spent[-1] <= begun["total_per_m"]
+    # The radius of a fresh report, and of one that passed a test, at 0.95: public, so one each.
+    radii = {
+        fresh: {a["accuracy_m"] for a in answers if a["fresh"] is fresh} for fresh in (True, False)
+    }
+    budget = wh.FixedUtility("500 m", total="0.05/m", tests="every")
+    noise = wh.GlobeLaplace(wh.Epsilon(budget.level)).quantile(0.975).m
+    (fresh_m,) = radii[True]
+    assert fresh_m == pytest.approx(noise, abs=0.2)
+    assert all(radius > budget.accuracy.m for radius in radii[False])
+    assert len(radii[False]) <= 1
     # The same step gives the same report; another place for it is refused, and so is a gap.
     assert running.post(steps, {"step": 3, **PLACE, "time_s": 180.0}) == answers[3]
     assert running.ask("POST", steps, {"step": 3, "lon": 2, "lat": 48, "time_s": 180.0})[0] == 422

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -32,9 +33,10 @@ def serve(config: Config, beside: Path, *, application: str = APPLICATION) -> No
     secret_key(config.folder)
     said = {"config": msgspec.json.encode(config).decode(), "beside": str(beside)}
     os.environ[CONFIG] = msgspec.json.encode(said).decode()
-    with tempfile.TemporaryDirectory(prefix="whereish-metrics-") as counters:
-        if config.workers > 1:
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = counters
+    with contextlib.ExitStack() as after:
+        if config.workers > 1:  # a single worker ends by its signal, and would not clean up
+            folder = tempfile.TemporaryDirectory(prefix="whereish-metrics-")
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = after.enter_context(folder)
         options: dict[str, Any] = {
             "factory": True,
             "host": config.host,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.parameters import (
@@ -45,6 +46,12 @@ __all__ = ["command"]
 @click.option("--what", help='With --overpass: what is asked for, as \'nwr["amenity"="cafe"]\'.')
 @click.option("--ogc", metavar="URL", help="Ask an OGC API Features server; needs --collection.")
 @click.option("--collection", help="With --ogc: the name of the collection.")
+@click.option(
+    "--server",
+    metavar="URL",
+    help="Let a whereish service ask its own source; its token is read from WHEREISH_TOKEN.",
+)
+@click.option("--level", help="With --server: the id of one of its mechanisms.")
 @click.option("--keep", multiple=True, help="A column, tag or property that results show.")
 @level_options("of the report", confidence=False)
 @click.option(
@@ -72,7 +79,7 @@ __all__ = ["command"]
     "--unfiltered", is_flag=True, help="What is near the report, not the place: less traffic."
 )
 @click.option("--ledger", help="Charge this ledger: a path, or postgresql://...")
-@click.option("--subject", default="me", show_default=True, help="With --ledger: whom to charge.")
+@click.option("--subject", help="With --ledger or --server: whom to charge ('me' in a ledger).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with how it was found.")
 def command(
     places: list[list[float]],
@@ -82,6 +89,8 @@ def command(
     what: str | None,
     ogc: str | None,
     collection: str | None,
+    server: str | None,
+    level: str | None,
     keep: tuple[str, ...],
     epsilon: Epsilon | None,
     saved: Path | None,
@@ -92,7 +101,7 @@ def command(
     per_km2: float | None,
     unfiltered: bool,
     ledger: str | None,
-    subject: str,
+    subject: str | None,
     as_json: bool,
 ) -> None:
     """Print what is near a place, LAT,LON, nearest first.
@@ -107,8 +116,13 @@ def command(
     if len(places) != 1:
         raise InvalidInput("--at must be one place")
     lon, lat = places[0]
+    if server is not None:
+        _ask_service(server, (lon, lat), radius, level, subject, keep, as_json)
+        return
+    if level is not None:
+        raise InvalidInput("--level is for --server: say --epsilon or --mechanism")
     book = None if ledger is None else open_ledger(ledger)
-    how: dict[str, Any] = {"ledger": book, "subject": subject}
+    how: dict[str, Any] = {"ledger": book, "subject": subject or "me"}
     if pin is not None:
         how = {"pinned": _pinned(pin, pins, (lon, lat), epsilon, saved, how)}
     else:
@@ -137,7 +151,7 @@ def _source(
     from whereish.lbs.sources.store import PlaceStore
 
     if sum(one is not None for one in (path, overpass[0], ogc[0])) != 1:
-        raise InvalidInput("give exactly one of --places, --overpass and --ogc")
+        raise InvalidInput("give exactly one of --places, --overpass, --ogc and --server")
     if path is not None:
         return PlaceStore(path) if path.suffix == ".db" else MemorySource(path, keep=keep)
     if overpass[0] is not None:
@@ -145,6 +159,46 @@ def _source(
     if ogc[0] is None or ogc[1] is None:
         raise InvalidInput("--ogc needs --collection")
     return OgcFeatures(ogc[0], ogc[1], keep=keep)
+
+
+def _ask_service(
+    url: str,
+    place: tuple[float, float],
+    radius: Length,
+    level: str | None,
+    subject: str | None,
+    keep: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """A service draws, charges and asks; what comes is filtered there, by the true place."""
+    from dataclasses import asdict
+
+    from whereish.interfaces.client import Client
+
+    given = click.get_current_context().get_parameter_source
+    own = ("source", "overpass", "ogc", "epsilon", "saved", "pin", "k", "unfiltered", "ledger")
+    named = [name for name in (*own, "confidence") if given(name) is ParameterSource.COMMANDLINE]
+    if named:
+        raise InvalidInput(
+            "with --server the service has the source, the mechanism and the ledger: leave"
+            " everything out but --radius, --level, --subject and --keep"
+        )
+    with Client(url) as client:
+        found = client.nearby(*place, radius, mechanism=level, subject=subject)
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2, default=str))
+        return
+    _list(found.results, keep)
+    within = f"{found.retrieval_radius_m:.0f} m of a report"
+    click.echo(f"{len(found)} of {found.fetched} places fetched within {within}", err=True)
+    if not found.complete:
+        click.echo("some may be missing here", err=True)
+
+
+def _list(results: list[dict[str, Any]], keep: tuple[str, ...]) -> None:
+    for row in results:
+        words = [f"{row['distance_m']:8.0f} m", f"{row['lat']:.6f},{row['lon']:.6f}"]
+        click.echo("  ".join([*words, *(str(row.get(name, "")) for name in keep)]))
 
 
 def _loaded(saved: Path | None) -> Any:
@@ -191,9 +245,7 @@ def _show(found: Nearby, keep: tuple[str, ...], as_json: bool) -> None:
         }
         click.echo(json.dumps(said, indent=2, default=str))
         return
-    for row in found.results:
-        words = [f"{row['distance_m']:8.0f} m", f"{row['lat']:.6f},{row['lon']:.6f}"]
-        click.echo("  ".join([*words, *(str(row.get(name, "")) for name in keep)]))
+    _list(found.results, keep)
     click.echo(
         f"{len(found)} of {found.fetched} places that were fetched within {found.radius} of a"
         " report",
