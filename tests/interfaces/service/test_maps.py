@@ -11,9 +11,9 @@ import pytest
 import whereish as wh
 from whereish.data.grids import map_from_zones
 from whereish.errors import InvalidInput
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.service.config import MechanismConfig
 from whereish.interfaces.service.offered import offer
-from whereish.interfaces.http.problems import Problem
 from whereish.publish.ledger import open_ledger
 
 import service_process
