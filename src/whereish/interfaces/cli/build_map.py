@@ -49,7 +49,11 @@ def linear_formula(text: str) -> tuple[float, float]:
 @click.option(
     "--formula", default="1e-4*d+0.4", show_default=True, help="Level from the density d, linear."
 )
-@click.option("--per", default="km", show_default=True, help="Length unit of the formula's level.")
+@click.option(
+    "--per",
+    help="Length unit of the formula's level: km by default, and a hundredth of the patch's side"
+    " (120 m) for philadelphia.",
+)
 @click.option("--low", type=NUMBER, help="Least level, in the formula's unit.")
 @click.option("--high", type=NUMBER, help="Largest level; nothing is clipped unless asked.")
 @click.option(
@@ -117,7 +121,7 @@ def build_map(
     source: str,
     output: Path,
     formula: str,
-    per: str,
+    per: str | None,
     low: float | None,
     high: float | None,
     density_unit: str | None,
@@ -151,7 +155,8 @@ def build_map(
 
     check_output(output, overwrite=overwrite)
     slope, offset = linear_formula(formula)
-    per_unit(per)
+    if per is not None:
+        per_unit(per)
     blur = None if smooth is None else Length.positive(smooth, name="--smooth")
     if stricter and blur is None:
         raise InvalidInput("--stricter is for --smooth: say by how much")

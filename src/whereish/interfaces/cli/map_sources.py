@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from whereish.data.density_maps import PER_CELL, densities_of_grid, levels_of, unit_factor
 from whereish.data.grids import map_from_zones, read_tracts, tract_region, tract_values
-from whereish.data.philadelphia import philadelphia_density
+from whereish.data.philadelphia import UNIT_M, philadelphia_density
 from whereish.data.rasters import GRID_SUFFIXES
 from whereish.data.systems import outline
 from whereish.data.warp import MOST_PLACES, Resampling, Warped
@@ -31,7 +31,7 @@ class Asked:
 
     slope: float
     offset: float
-    per: str
+    per: str | None
     low: float | None
     high: float | None
     density_unit: str | None
@@ -64,10 +64,10 @@ def sourced_map(source: str, asked: Asked) -> tuple[PrivacyMap, str]:
         return _zones(path, asked)
     if source == "philadelphia":
         density, raster = philadelphia_density(asked.cells)
-        unit = asked.density_unit or "people/mi2"
+        unit = asked.density_unit or "people/km2"
         scaled = density * unit_factor(unit, asked.formula_unit)
         warped = Warped(scaled, raster, "philadelphia was made from its ZIP codes")
-        return _levels(warped, asked, unit)
+        return _levels(warped, asked if asked.per else _per_paper_unit(asked), unit)
     unit = asked.density_unit or "people/km2"
     if suffix in GRID_SUFFIXES:
         warped = densities_of_grid(
@@ -90,21 +90,29 @@ def sourced_map(source: str, asked: Asked) -> tuple[PrivacyMap, str]:
     return _levels(_tracts(path, asked, unit), asked, unit)
 
 
+def _per_paper_unit(asked: Asked) -> Asked:
+    """The formula per unit of the built-in patch's paper, said per km."""
+    times = per_unit("km") / UNIT_M
+    low, high = (None if end is None else times * end for end in (asked.low, asked.high))
+    return replace(
+        asked, slope=times * asked.slope, offset=times * asked.offset, low=low, high=high, per="km"
+    )
+
+
 def _levels(warped: Warped, asked: Asked, unit: str) -> tuple[PrivacyMap, str]:
+    per = asked.per or "km"
     made = levels_of(
         warped,
         asked.slope,
         asked.offset,
-        asked.per,
+        per,
         low=asked.low,
         high=asked.high,
         nodata=asked.nodata,
     )
-    low, high = (level * per_unit(asked.per) for level in (made.values.min(), made.values.max()))
+    low, high = (level * per_unit(per) for level in (made.values.min(), made.values.max()))
     counted = asked.formula_unit or ("people/km2" if unit == PER_CELL else unit)
-    said = (
-        f"{warped.said}; d in {counted} gives levels from {low:.4g} to {high:.4g} per {asked.per}"
-    )
+    said = f"{warped.said}; d in {counted} gives levels from {low:.4g} to {high:.4g} per {per}"
     return made, said
 
 

@@ -12,6 +12,10 @@ __all__ = ["ALL", "STUDIES", "chosen", "study"]
 ALL = "all"
 
 STUDIES = {
+    "kp-table": "kp.table",
+    "kp-optimum": "kp.optimum",
+    "kp-laws": "kp.laws",
+    "kp-wealth": "kp.wealth",
     "b-precision": "bordenabe.precision",
     "b-areas": "bordenabe.areas",
     "b-commuters": "bordenabe.commuters",
