@@ -143,7 +143,7 @@ def test_each_call_is_charged(store, tmp_path):
     [
         (["--epsilon", "1/m"], "exactly one of --places"),
         (["--epsilon", "1/m", "--ogc", "http://127.0.0.1:9"], "--collection"),
-        (["--places", "STORE"], "exactly one of mechanism"),
+        (["--places", "STORE"], "how much noise"),
         (["--places", "STORE", "--pin", "home"], "--pins"),
         (["--places", "STORE", "--epsilon", "1/m", "-k", "3"], "density"),
     ],

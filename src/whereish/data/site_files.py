@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["read_sites"]
 
 
-def read_sites(path: Path, epsilon: Epsilon) -> tuple[Sites, FloatArray | None]:
+def read_sites(
+    path: Path, epsilon: Epsilon, say: Callable[[str], object] | None = None
+) -> tuple[Sites, FloatArray | None]:
     """Sites from the columns lon, lat (degrees) or x, y (metres); prior from `prior`, if any.
 
-    A prior of counts or weights is divided by its sum.  Columns x and y that seem to hold
-    degrees, since `epsilon` would hide all sites from each other, are refused.
+    A prior of counts or weights is divided by its sum, and `say` is told.  Columns x and y
+    that seem to hold degrees, since `epsilon` would hide all sites from each other, are refused.
     """
     import numpy as np
 
@@ -30,6 +33,8 @@ def read_sites(path: Path, epsilon: Epsilon) -> tuple[Sites, FloatArray | None]:
     from whereish.space.sites import Sites
     from whereish.space.sphere import Sphere
 
+    if not path.is_file():
+        raise InvalidInput(f"the sites {path.name} are not a file: there is nothing at that path")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
@@ -57,6 +62,9 @@ def read_sites(path: Path, epsilon: Epsilon) -> tuple[Sites, FloatArray | None]:
     if "prior" in names:
         name = f"the column prior of {path.name}"
         prior = as_prior(table[:, 2], len(table), weights=True, name=name)
+        total = float(table[:, 2].sum())
+        if say is not None and abs(total - 1.0) > 1e-9:
+            say(f"{name} sums to {total:.9g}: its entries are divided by that")
     nats = epsilon.per_m * float(np.ptp(table[:, :2], axis=0).sum())
     if not degrees and seem_degrees(table[:, :2], nats):
         raise InvalidInput(

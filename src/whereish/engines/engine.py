@@ -82,12 +82,13 @@ class EngineSanitizer:
         lon, lat, geometry, locations
             Which columns hold the secret locations, as in :func:`whereish.sanitize`; so
             are all that follow.
-        epsilon, mechanism, options, epsilon_column
+        epsilon, mean_error, within, confidence, mechanism, options, epsilon_column
             The privacy level of each report, and what draws it.
         keep, coarsen
             Which further columns are released, as they are or as coarse times.
-        bbox, remap
-            Where all locations must lie, and public places to move reports to.
+        bbox, wrap, remap
+            Where all locations must lie, whether longitudes count from 0 to 360, and public
+            places to move reports to.
         ledger, subject
             Where to charge, and the column of whom.
 

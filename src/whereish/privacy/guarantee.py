@@ -118,6 +118,12 @@ class Guarantee(_Grounded):
 
     def implies(self, metric: Metric) -> bool:
         """Whether this guarantee is known to keep `metric` too."""
+        if not isinstance(metric, Metric):
+            raise InvalidInput(
+                "metric must be a metric, such as wh.Epsilon.of('2/km') * wh.Euclidean() (on a"
+                " plane) or * wh.Geodesic() (on the globe): a level alone does not say of which"
+                f" distance; got {type(metric).__name__}"
+            )
         return self.metric <= metric
 
     def epsilon(self, base: Metric) -> Epsilon:

@@ -20,7 +20,7 @@ from whereish.errors import InvalidInput, NotWritten
 from whereish.publish.exposure import Exposure, Release
 from whereish.publish.formats import formulas
 from whereish.publish.formats.registry import TableFormat, format_of, suffixes
-from whereish.publish.formats.tables import Wanted, Writing, open_table, write_table
+from whereish.publish.formats.tables import Wanted, Writing, absent, open_table, write_table
 from whereish.publish.ledger.ledger import PENDING, Ledger
 from whereish.publish.release.content import content_digest
 from whereish.publish.release.staging import Counts, Manifest, Staging, staging
@@ -54,7 +54,7 @@ class FileJob:
     def run(self, ledger: Ledger | None, *, overwrite: bool) -> Release:
         """Do all of it, or what an earlier run left to do."""
         if not self.source.exists():
-            raise InvalidInput(f"the input {self.source.name} is not a file")
+            raise InvalidInput(absent(self.source))
         if self.output.exists() and self.output.samefile(self.source):
             raise InvalidInput("the output must be another file than the input")
         self._check_digest()

@@ -18,7 +18,7 @@ from whereish.errors import InvalidInput, LedgerUnavailable
 from whereish.mechanisms.base import Mechanism
 from whereish.publish.exposure import Release
 from whereish.publish.formats.frames import opened_frame
-from whereish.publish.formats.tables import BATCH_ROWS, naming
+from whereish.publish.formats.tables import BATCH_ROWS, missing_columns
 from whereish.publish.job import FileJob, RowProgress
 from whereish.publish.ledger.ledger import Ledger, charges_of
 from whereish.publish.rows.bad_rows import numbered_from
@@ -226,10 +226,7 @@ def _frame(
     wanted = kernel.columns if subject is None else (*kernel.columns, subject)
     missing = [name for name in wanted if name not in table.column_names]
     if missing:
-        raise InvalidInput(
-            f"the frame has no column {', '.join(map(repr, missing))};"
-            f" it has {naming(table.column_names)}"
-        )
+        raise InvalidInput(missing_columns("the frame", missing, table.column_names))
     if len(table) == 0:
         raise InvalidInput("the frame has no rows, so nothing is released")
     statement = kernel.statement(reproducible=rng.reproducible)

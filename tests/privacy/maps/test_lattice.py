@@ -79,7 +79,7 @@ def test_channels_keep_a_map_in_three_dimensions():
         (np.ones((2, 2, 2)), (1.0, 1.0), "each of 3 axes"),
         (np.ones((2, 2, 2)), 0.0, "side in metres > 0"),
         (np.ones((17, 17, 17)), 1.0, "at most 4096"),
-        (1.0, 1.0, "at least one cell"),
+        (1.0, 1.0, "one for each cell"),
     ],
 )
 def test_bad_lattices_are_refused(levels, cell, words):

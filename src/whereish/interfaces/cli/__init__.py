@@ -52,9 +52,27 @@ _WORDS = re.compile(r"--[a-z]+(-[a-z]+)*")
 _NEAR = "whereish.did_you_mean"
 
 
+_COMMANDS_MEANT = {
+    "blur": "report",
+    "perturb": "report",
+    "anonymize": "sanitize",
+    "anonymise": "sanitize",
+    "sanitise": "sanitize",
+    "publish": "sanitize",
+    "track": "trace",
+    "verify": "audit",
+    "server": "serve",
+    "near": "nearby",
+}
+"""What people call a command that has another name here."""
+
+
 def _did_you_mean(given: str, names: Iterable[str]) -> str:
     """The nearest of our own names; what was given is not quoted, since it might be a place."""
-    near = difflib.get_close_matches(given, list(names), 1)
+    known = list(names)
+    near = [_COMMANDS_MEANT.get(given, "")]
+    if near[0] not in known:
+        near = difflib.get_close_matches(given, known, 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -99,6 +117,9 @@ def _sentence(error: click.ClickException) -> str:
     context: click.Context | None = getattr(error, "ctx", None)
     where = getattr(context, "command_path", "whereish")
     if isinstance(error, click.BadParameter) and error.param is not None:
+        if isinstance(error.param.type, click.Choice):
+            choices = ", ".join(map(str, error.param.type.choices))
+            return f"the value of {error.param.opts[-1]} must be one of {choices}"
         what = f"the value of {error.param.opts[-1]} is not one that it takes"
     elif isinstance(error, click.NoSuchOption):
         name = error.option_name
@@ -107,14 +128,58 @@ def _sentence(error: click.ClickException) -> str:
     elif where == "whereish":
         near = "" if context is None else context.meta.get(_NEAR, "")
         what = f"the command must be one of {', '.join(sorted(COMMANDS))}{near}"
+    elif context is not None and isinstance(context.command, click.Group):
+        names = context.command.list_commands(context)
+        near = _did_you_mean((*context.args, "")[0], names)
+        what = f"{where} must be followed by one of {', '.join(names)}{near}"
     else:
-        what = "there is an argument too many, or one is missing"
+        what = _arguments_of(context)
     return f"{what}{' ' if what.endswith('?') else ': '}see '{where} --help'"
+
+
+_MEANT = {
+    "--eps": ("--epsilon", "--total"),
+    "--level": ("--epsilon",),
+    "--radius": ("--within", "--radius"),
+    "--distance": ("--mean-error",),
+    "--blur": ("--mean-error",),
+    "--noise": ("--mean-error",),
+    "--error": ("--mean-error",),
+    "--accuracy": ("--within",),
+    "--probability": ("--confidence",),
+    "--longitude": ("--lon",),
+    "--latitude": ("--lat",),
+    "--x": ("--lon",),
+    "--y": ("--lat",),
+    "--geom": ("--geometry",),
+    "--columns": ("--keep",),
+    "--place": ("--at",),
+    "--location": ("--at",),
+    "--user": ("--subject",),
+    "--force": ("--overwrite",),
+    "--seed": ("--insecure-seed",),
+    "--count": ("-n",),
+    "--map": ("--mechanism",),
+    "--box": ("--bbox",),
+    "--sep": ("--delimiter",),
+}
+"""What people call an option that has another name here."""
+
+
+def _arguments_of(context: click.Context | None) -> str:
+    """What a command takes besides options, for one that got too many."""
+    parameters = [] if context is None else context.command.get_params(context)
+    names = [p.human_readable_name for p in parameters if isinstance(p, click.Argument)]
+    takes = f"takes {' and '.join(names)} besides options" if names else "takes options only"
+    return f"there is an argument too many: it {takes} (quote what has blanks in it)"
 
 
 def _nearest_option(error: click.NoSuchOption) -> str:
     parameters = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
-    options = (name for p in parameters for name in (*p.opts, *p.secondary_opts))
+    options = [name for p in parameters for name in (*p.opts, *p.secondary_opts)]
+    for name in _MEANT.get(error.option_name, ()):
+        if name in options:
+            return f"; did you mean {name}?"
     return _did_you_mean(error.option_name, options)
 
 

@@ -67,7 +67,7 @@ def optimal(
     from whereish.mechanisms.channels.optimal import optimal_channel
 
     check_output(output, overwrite=overwrite)
-    sites, prior = read_sites(source, epsilon)
+    sites, prior = read_sites(source, epsilon, lambda line: click.echo(line, err=True))
     with live_bounds() as show:
         channel = optimal_channel(
             sites,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,9 @@ from whereish.interfaces.cli.parameters import (
     level_options,
 )
 from whereish.units import Epsilon
+
+if TYPE_CHECKING:
+    from whereish.space.points import Points
 
 __all__ = ["command"]
 
@@ -152,7 +156,8 @@ def _report_saved(
     if not isinstance(space, Plane | Sphere):
         raise InvalidInput(f"{path.name} works in {space.description}, where degrees have no place")
     lon, lat = np.repeat(np.asarray(places), count, axis=0).T
-    reported_lon, reported_lat = space.to_degrees(mechanism.report(space.from_degrees(lon, lat)))
+    secrets = _as_sites(mechanism, space.from_degrees(lon, lat))
+    reported_lon, reported_lat = space.to_degrees(mechanism.report(secrets))
     guarantee = mechanism.guarantee.repeated(count) if count > 1 else mechanism.guarantee
     if as_json:
         payload = {
@@ -168,3 +173,27 @@ def _report_saved(
     for x, y in zip(reported_lon, reported_lat, strict=True):
         click.echo(f"{y:.{decimals}f},{x:.{decimals}f}")
     click.echo(describe(guarantee, mechanism, reports=count), err=True)
+
+
+_SITE_M = 1.0
+"""A place typed with five decimals is closer than this to the site that is meant."""
+
+
+def _as_sites(mechanism: Any, places: Points) -> Points:
+    """For a channel: the sites that the places are up to the rounding of typed degrees."""
+    from whereish.mechanisms.channels.channel import Channel
+    from whereish.privacy.norms import Euclidean, GreatCircle
+    from whereish.space.sphere import Sphere
+
+    if not isinstance(mechanism, Channel):
+        return places
+    sites = mechanism.nearest_sites(places)
+    metric = GreatCircle() if isinstance(places.space, Sphere) else Euclidean()
+    beyond = int((metric(places.coordinates, sites.coordinates) > _SITE_M).sum())
+    if beyond:
+        raise InvalidInput(
+            f"--at must be sites of the channel, to within {_SITE_M:g} m; {beyond} of"
+            f" {len(places)} are not: report the site that is closest to the place, and know that"
+            " the promise then is about sites"
+        )
+    return sites

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whereish.interfaces.cli.parameters import BBOX, level_options
+from whereish.errors import InvalidInput
+from whereish.interfaces.cli.parameters import BBOX, SafeParamType, WholeType, level_options
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -18,6 +19,33 @@ if TYPE_CHECKING:
     from whereish.space.sites import Sites
 
 __all__ = ["command"]
+
+
+class Pair(SafeParamType):
+    """Two names of columns."""
+
+    name = "lon,lat"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> tuple[str, str]:
+        """Read "home_lon,home_lat"."""
+        names = value.split(",")
+        if len(names) != 2 or not all(names):
+            self.fail("must be the names of two columns, LON,LAT, as home_lon,home_lat", param, ctx)
+        lon, lat = names
+        return lon, lat
+
+
+class Step(SafeParamType):
+    """A column of times and the step it is released by."""
+
+    name = "column=step"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> tuple[str, str]:
+        """Read "time=1 h"."""
+        column, equals, step = value.partition("=")
+        if not equals or not column:
+            self.fail("must be COLUMN=STEP, as 'time=1 h'", param, ctx)
+        return column, step
 
 
 @click.command("sanitize")
@@ -35,6 +63,7 @@ __all__ = ["command"]
 @click.option(
     "--location",
     "locations",
+    type=Pair(),
     multiple=True,
     metavar="LON,LAT",
     help="A further secret location: its two columns.",
@@ -53,6 +82,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--coarsen",
+    type=Step(),
     multiple=True,
     metavar="COLUMN=STEP",
     help="A time column to release coarsely, as 'time=1 h'.",
@@ -80,7 +110,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--insecure-seed",
-    type=int,
+    type=WholeType(0, 2**63 - 1),
     help="For tests only: reproducible noise, which protects nobody; the output says so.",
 )
 def command(
@@ -89,12 +119,12 @@ def command(
     lon: str | None,
     lat: str | None,
     geometry: str | None,
-    locations: tuple[str, ...],
+    locations: tuple[tuple[str, str], ...],
     epsilon: Epsilon | None,
     mechanism: Path | None,
     epsilon_column: str | None,
     keep: tuple[str, ...],
-    coarsen: tuple[str, ...],
+    coarsen: tuple[tuple[str, str], ...],
     bbox: Box | None,
     wrap: bool,
     remap: Path | None,
@@ -118,16 +148,24 @@ def command(
     from whereish.publish.ledger import open_ledger
     from whereish.publish.sanitize import sanitize
 
+    if epsilon is None and mechanism is None:
+        raise InvalidInput(
+            "say how much noise: --mean-error '300 m', --within '500 m', --epsilon 'ln(4)/200 m' or"
+            " --mechanism FILE"
+        )
+    if epsilon is not None and mechanism is not None:
+        raise InvalidInput("--mechanism has its own levels: leave the other options of noise out")
+
     plan: Plan = {
         "lon": lon,
         "lat": lat,
         "geometry": geometry,
-        "locations": [_pair(text) for text in locations],
+        "locations": list(locations),
         "epsilon": epsilon,
         "mechanism": mechanism,
         "epsilon_column": epsilon_column,
         "keep": keep,
-        "coarsen": dict(_step(text) for text in coarsen),
+        "coarsen": dict(coarsen),
         "bbox": bbox,
         "wrap": wrap,
         "remap": None if remap is None else _sites(remap),
@@ -167,20 +205,6 @@ def _has_tracks(source: Path) -> bool:
     endings = [suffix for one in FORMATS if one.holds_tracks for suffix in one.suffixes]
     files = source.rglob("*") if source.is_dir() else [source]
     return any(path.suffix in endings for path in files)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    lon, comma, lat = text.partition(",")
-    if not comma or not lon or not lat:
-        raise click.BadParameter("must be two column names, LON,LAT", param_hint="--location")
-    return lon, lat
-
-
-def _step(text: str) -> tuple[str, str]:
-    column, equals, step = text.partition("=")
-    if not equals:
-        raise click.BadParameter("must be COLUMN=STEP, as 'time=1 h'", param_hint="--coarsen")
-    return column, step
 
 
 def _sites(path: Path) -> Sites:

@@ -71,6 +71,8 @@ def command(
         except BudgetExceeded as error:
             spent_all = error
             break
+        except InvalidInput as error:
+            raise InvalidInput(f"line {number}: {error}") from None
         kind = "hard" if session.transcript.reports[-1].hard else "easy"
         fields = [*when, f"{lat:.{decimals}f}", f"{lon:.{decimals}f}", kind]
         click.echo(",".join(fields))

@@ -11,6 +11,7 @@ certified is what is sampled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -114,8 +115,9 @@ class CircularNoise(PlanarNoise):
             r, other = certificate.worst
             raise NotPrivate(
                 f"this radial does not keep {promise}: at radii {r:.6g} m and {other:.6g} m the"
-                f" densities differ by {certificate.lower:.12g} times what it allows; keep"
-                f" l.scaled({certificate.upper * (1 + 1e-12):.12g}), or take a flatter radial"
+                f" densities differ by {certificate.lower:.12g} times what it allows (tables are"
+                f" read between their rows with a bound for rounding); keep"
+                f" l.scaled({_rounded_up(certificate.upper)}), or take a flatter radial"
             )
         object.__setattr__(self, "radial", law)
         object.__setattr__(self, "keeps", promise)
@@ -220,3 +222,9 @@ def _steepest(radial: LogLinear) -> Distinguishability:
     slopes = np.abs(np.diff(radial.left)) / np.diff(radial.edges[:-1])
     steepest = max(float(slopes.max(initial=0.0)), radial.slope) * (1 + 2.0**-44)
     return Distinguishability((0.0,), (0.0,), (steepest,), f"{steepest:.6g}/m * d")
+
+
+def _rounded_up(factor: float) -> str:
+    """Ten digits that are above `factor` by more than the certificate's own rounding."""
+    digits = 10.0 ** (9 - math.floor(math.log10(factor)))
+    return f"{math.ceil(factor * (1 + 1e-9) * digits) / digits:.10g}"

@@ -39,6 +39,10 @@ LARGEST_DENSITY = 1e8
 unit of area that people use, but marks of missing data (1e20, 3.4e38) and identifiers are."""
 
 
+_NEVER_LEAVES = 50.0
+"""Nats across a cell at which reports are the true cell, save with probability e^-50."""
+
+
 @dataclass(frozen=True, eq=False)
 class PrivacyMap:
     """Levels eps per metre on the cells of a raster.
@@ -79,10 +83,20 @@ class PrivacyMap:
         values = np.atleast_2d(values).copy()
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
+        self._refuse_other_units(sides)
         # Plain floats, and refused unless the sides are positive and all is finite.
         raster = Raster(*self.shape, sides, self.origin, self.plane)
         object.__setattr__(self, "cell", raster.cell)
         object.__setattr__(self, "origin", raster.origin)
+
+    def _refuse_other_units(self, sides: tuple[float, float]) -> None:
+        """Levels at which no report would ever leave its cell are in another unit."""
+        least = float(self.values.min())
+        if min(sides) * least > _NEVER_LEAVES:
+            raise InvalidInput(
+                f"levels are per metre, and at {least:g} per metre or more no report would ever"
+                f" leave a cell of {min(sides):g} m: divide levels per km by 1000"
+            )
 
     @classmethod
     def from_density(
@@ -160,8 +174,22 @@ class PrivacyMap:
         """Secrets on the map's plane; those beyond its declared region are refused."""
         coordinates = checked_coordinates(secrets, self.space)
         if not self.one_dimensional:
-            self.plane.check_region(coordinates)
+            self._check_region(coordinates)
         return self.on_raster(coordinates)
+
+    def _check_region(self, coordinates: FloatArray) -> None:
+        """As the plane does; whether the map's own cells reach beyond its region is public."""
+        try:
+            self.plane.check_region(coordinates)
+        except InvalidInput as error:
+            cells = int((~self.plane.in_region(self.raster.centres())).sum())
+            own = (
+                f" {cells} of the map's own {self.values.size} cells lie beyond its region too:"
+                " there may be reports, and no secret (map.plane.in_region tells which)"
+                if cells
+                else ""
+            )
+            raise InvalidInput(f"{error}{own}") from None
 
     def plane_levels(self, divided: float = 1.0) -> FloatArray:
         """Levels per metre of the plane (one that stretches by k needs eps/k), over `divided`."""
@@ -299,7 +327,12 @@ def _box_text(box: Box | None) -> str:
 def checked_levels(values: ArrayLike) -> FloatArray:
     """Levels per metre of any shape; holes, zero and what no unit explains are refused."""
     array = plain_numbers(values, "the levels of a privacy map")
-    if np.ndim(values) == 0 or array.size == 0:
+    if np.ndim(values) == 0:
+        raise InvalidInput(
+            "a privacy map must be an array of levels per metre, one for each cell; got one number:"
+            " one level everywhere needs no map, take wh.PlanarLaplace('1/km')"
+        )
+    if array.size == 0:
         raise InvalidInput(
             "a privacy map must be an array of levels per metre with at least one cell; got shape"
             f" {np.shape(values)}"

@@ -104,12 +104,18 @@ def _from_batch(batch: Any) -> tuple[Any, None, Back]:
     return pa.Table.from_batches([batch]), None, back
 
 
-def _from_duckdb(relation: Any) -> tuple[Any, None, Back]:
-    def back(table: Any, statement: dict[str, Any]) -> Any:
-        import duckdb
+_VIEW = "whereish_source"
 
-        # The relation holds on to the released table: reading it again draws nothing anew.
-        return duckdb.from_arrow(table)
+
+def _from_duckdb(relation: Any) -> tuple[Any, None, Back]:
+    def back(table_: Any, statement: dict[str, Any]) -> Any:
+        # Made by the relation, so that it belongs to the caller's connection; DuckDB finds the
+        # variable `table_` by its name.  The relation holds on to it: reading it again draws
+        # nothing anew.  The view that the query makes of the true relation goes at once.
+        try:
+            return relation.query(_VIEW, "SELECT * FROM table_")
+        finally:
+            relation.query(_VIEW, f"DROP VIEW IF EXISTS {_VIEW}")
 
     return pa.table(relation), None, back
 

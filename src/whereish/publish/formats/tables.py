@@ -9,6 +9,7 @@ file that does not exist yet; giving that file its public name is another's work
 from __future__ import annotations
 
 import contextlib
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,11 +74,16 @@ class Writing:
 def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
     """Open the wanted columns of a file."""
     if not path.is_file():
-        raise InvalidInput(f"the input {path.name} is not a file")
+        raise InvalidInput(absent(path))
     kind = format_of(path, f"the input {path.name}")
     if wanted.geometries and kind.geometry == "none":
         raise InvalidInput(
             f"the input {path.name} has no geometry; name its columns of degrees as lon and lat"
+        )
+    if wanted.layer is not None and kind.geometry != "only":
+        raise InvalidInput(
+            f"the input {path.name} has no layers, since {path.suffix} files have none: leave layer"
+            " out"
         )
     if path.stat().st_size == 0:
         raise InvalidInput(f"the input {path.name} is empty")
@@ -95,6 +101,11 @@ def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch])
     format_of(path, "the output").load().write_table(path, writing, batches)
 
 
+def absent(path: Path) -> str:
+    """For a path at which there is nothing."""
+    return f"the input {path.name} is not a file: there is nothing of that name at its path"
+
+
 def check_columns(name: str, present: Sequence[str], wanted: Sequence[str]) -> None:
     """All wanted columns are there, and no column name is there twice."""
     twice = sorted({column for column in present if present.count(column) > 1})
@@ -102,10 +113,28 @@ def check_columns(name: str, present: Sequence[str], wanted: Sequence[str]) -> N
         raise InvalidInput(f"the input {name} has two columns named {naming(twice)}")
     missing = [column for column in wanted if column not in present]
     if missing:
-        raise InvalidInput(
-            f"the input {name} has no column {', '.join(map(repr, missing))};"
-            f" it has {naming(present)}"
-        )
+        raise InvalidInput(missing_columns(f"the input {name}", missing, present))
+
+
+def missing_columns(what: str, missing: Sequence[str], present: Sequence[str]) -> str:
+    """For columns that `what` does not have."""
+    return (
+        f"{what} has no column {', '.join(map(repr, missing))};"
+        f" it has {naming(present)}{_hint(missing[0], present)}"
+    )
+
+
+def _hint(missing: str, present: Sequence[str]) -> str:
+    """What a name that is absent may stand for; names are public, where they are names."""
+    if any(character.isdigit() for name in present for character in name):
+        return ""
+    alike = [name for name in present if name.lower() == missing.lower()]
+    close = alike or difflib.get_close_matches(missing, present, 1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    if "," in missing and all(part.strip() in present for part in missing.split(",")):
+        return ": name each column by an option of its own"
+    return ""
 
 
 def naming(columns: Sequence[str]) -> str:

@@ -51,6 +51,9 @@ def open_ledger(
         from whereish.publish.ledger.sqlite import SqliteDatabase
 
         if budget is None and not Path(address).exists():
-            raise InvalidInput(f"there is no ledger {Path(address).name}; a new one needs a cap")
+            raise InvalidInput(
+                f"there is no ledger {Path(address).name}; a new one needs a cap: whereish ledger"
+                " create ADDRESS --cap '0.05/m', or open_ledger(address, cap='0.05/m')"
+            )
         database = SqliteDatabase(Path(address))
     return Ledger(database, budget, clock=clock)

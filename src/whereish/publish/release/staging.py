@@ -275,7 +275,7 @@ class Staging:
             if os.path.lexists(path) and (not overwrite or path.is_dir()):
                 raise InvalidInput(
                     f"the output {path.name} exists already, so nothing is released: remove it,"
-                    " or ask to overwrite a file"
+                    " or replace a file with overwrite=True, or --overwrite (never a folder)"
                 )
 
     def _rename(self, charged: str, overwrite: bool) -> None:

@@ -110,6 +110,17 @@ def as_locations(
     """The secret locations of a row from what a caller may say, at least one of them."""
     if (lon is None) != (lat is None):
         raise InvalidInput("lon and lat must be given together: the two columns of one location")
+    for name, column in (("lon", lon), ("lat", lat), ("geometry", geometry)):
+        if column is not None and not isinstance(column, str):
+            raise InvalidInput(
+                f"{name} must be the name of a column; got {type(column).__name__}: several secret"
+                " locations are given as locations=[...]"
+            )
+    if isinstance(locations, str):
+        raise InvalidInput(
+            "locations must be a list of pairs of columns, such as [('lon', 'lat')], or of names of"
+            " geometry columns; got text"
+        )
     chosen: list[Location] = []
     if lon is not None and lat is not None:
         chosen.append(LonLat(lon, lat))
@@ -120,8 +131,13 @@ def as_locations(
             chosen.append(location)
         elif isinstance(location, str):
             chosen.append(GeometryColumn(location))
-        else:
+        elif isinstance(location, Sequence) and len(location) == 2:
             chosen.append(LonLat(*location))
+        else:
+            raise InvalidInput(
+                "each of locations must be a pair of columns, ('lon', 'lat'), or the name of a"
+                f" geometry column; got {type(location).__name__}"
+            )
     names = [name for location in chosen for name in location.columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -88,7 +88,10 @@ class BatchSanitizer:
 
     def __post_init__(self) -> None:
         if not self.locations:
-            raise InvalidInput("name at least one location: lon and lat, geometry, or locations")
+            raise InvalidInput(
+                "say where the locations are: lon and lat (or --lon and --lat), two columns of"
+                " degrees; geometry; or locations"
+            )
         self._check_space()
         if not self.outputs:
             object.__setattr__(self, "outputs", self.locations)

@@ -38,36 +38,47 @@ class TimeStep:
         return cls(int(match[1] or 1), _UNITS[match[2]])
 
     def type_of(self, given: Any) -> Any:
-        """The type in which a column of type `given` leaves: a time that has a zone, in UTC."""
+        """The type in which a column of type `given` leaves: a time that has a zone, in UTC.
+
+        A time without a zone, which may be any place's local time, leaves without one.
+        """
         if pa.types.is_date(given):
             return given
         if pa.types.is_timestamp(given):
             return given if given.tz is None else pa.timestamp(given.unit, "UTC")
-        return pa.timestamp("us", "UTC")
+        return pa.string()  # as text: whether it has a zone is known row by row
 
     def floor(self, column: Any, name: str) -> Any:
-        """The start of each moment's step; text is read as ISO 8601, without a zone as UTC.
+        """The start of each moment's step; text is read, and leaves, as ISO 8601.
 
         Steps start in UTC, since the start of a day elsewhere tells how far east that is.
         """
         given = column.type
         if pa.types.is_string(given) or pa.types.is_large_string(given):
-            column = _parsed(column, name)
-        elif not (pa.types.is_timestamp(given) or pa.types.is_date(given)):
+            return _as_text(self._floored(_parsed(column, name)))
+        if not (pa.types.is_timestamp(given) or pa.types.is_date(given)):
             raise InvalidInput(f"column {name!r} must hold times to be coarsened; got {given}")
-        else:
-            column = column.cast(self.type_of(given))
-        floored = pc.floor_temporal(column, multiple=self.count, unit=self.unit)
-        return floored.cast(self.type_of(given))
+        column = column.cast(self.type_of(given))
+        return self._floored(column).cast(self.type_of(given))
+
+    def _floored(self, moments: Any) -> Any:
+        return pc.floor_temporal(moments, multiple=self.count, unit=self.unit)
 
 
 def _parsed(column: Any, name: str) -> Any:
     for zone in ("UTC", None):
         try:
-            return column.cast(pa.timestamp("us", zone)).cast(pa.timestamp("us", "UTC"))
+            return column.cast(pa.timestamp("us", zone))
         except pa.ArrowInvalid:
             continue
     raise InvalidInput(
         f"column {name!r} must hold times such as 2026-01-31T08:15:00Z to be coarsened, all with a"
         " zone or all without"
     )
+
+
+def _as_text(moments: Any) -> Any:
+    """ISO 8601 to the second, which the start of a step is; with a Z where there was a zone."""
+    ending = "" if moments.type.tz is None else "Z"
+    seconds = moments.cast(pa.timestamp("s", moments.type.tz))
+    return pc.strftime(seconds, format=f"%Y-%m-%dT%H:%M:%S{ending}")

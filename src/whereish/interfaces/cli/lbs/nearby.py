@@ -115,6 +115,11 @@ def command(
 
     if len(places) != 1:
         raise InvalidInput("--at must be one place")
+    if epsilon is None and saved is None and pin is None:
+        raise InvalidInput(
+            "say how much noise the report has: --mean-error '300 m', --within '500 m',"
+            " --epsilon 'ln(4)/200 m', --mechanism FILE or --pin NAME"
+        )
     lon, lat = places[0]
     if server is not None:
         _ask_service(server, (lon, lat), radius, level, subject, keep, as_json)
