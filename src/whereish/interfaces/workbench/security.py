@@ -1,0 +1,137 @@
+"""Who may ask: this machine's own page, in the session that the terminal opened.
+
+- *DNS rebinding.*  The Host header must name loopback: a name of somebody else's that resolves to
+  127.0.0.1 is refused, whatever page sent it.
+- *Cross-site requests.*  An Origin other than our own, or a browser's word that the request comes
+  from another site, is refused; so is a POST without the header ``x-whereish``, which no other
+  site's page may add without asking first, and that question is refused, too.
+- *Others on this machine.*  The address that the terminal prints carries a secret behind ``#``,
+  where no server and no log sees it; the page exchanges it for a cookie that scripts cannot read.
+- *Scripts in data.*  The content security policy lets the page run its own files only.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from whereish.interfaces.http.problems import Problem, problem
+from whereish.interfaces.http.requests import is_loopback, named_host
+
+__all__ = ["CSP", "HEADERS", "SessionKey", "Guard"]
+
+CSP: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:;"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": CSP,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "geolocation=(), camera=(), microphone=()",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+_ADDED: Final = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+OPEN: Final = "/api/session"
+
+access = logging.getLogger("whereish.access")
+errors = logging.getLogger("whereish.workbench")
+
+
+@dataclass(frozen=True)
+class SessionKey:
+    """The secret of the printed address, and the cookie that it is exchanged for."""
+
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    name: str = field(default_factory=lambda: f"whereish-{secrets.token_hex(4)}")
+
+    def opens(self, given: str) -> bool:
+        """Whether this is the secret."""
+        return hmac.compare_digest(given.encode(), self.secret.encode())
+
+    def set_cookie(self) -> str:
+        """The header that gives the cookie to the page."""
+        return f"{self.name}={self.cookie}; Path=/; HttpOnly; SameSite=Strict"
+
+    def holds(self, header: str) -> bool:
+        """Whether a Cookie header has the cookie."""
+        try:
+            found = SimpleCookie(header).get(self.name)
+        except CookieError:
+            return False
+        return found is not None and hmac.compare_digest(found.value.encode(), self.cookie.encode())
+
+
+@dataclass
+class Guard:
+    """The outermost layer: every refusal, every header, and one line of log without a place."""
+
+    app: ASGIApp
+    routes: Callable[[Scope], str]
+    key: SessionKey
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, whatever happens."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status, begun = time.perf_counter(), 500, False
+
+        async def noting(message: Message) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+                message = {**message, "headers": [*message.get("headers", ()), *_ADDED]}
+            await send(message)
+
+        try:
+            self._admit(scope)
+            await self.app(scope, receive, noting)
+        except Problem as refused:
+            if not begun:
+                await problem(refused)(scope, receive, noting)
+        except Exception as error:
+            # Its words may quote a place: only its type is told, and only to the log.
+            errors.error("%s in %s", type(error).__name__, self.routes(scope))
+            if not begun:
+                await problem(Problem("internal"))(scope, receive, noting)
+        finally:
+            if access.isEnabledFor(logging.INFO):
+                spent = 1e3 * (time.perf_counter() - started)
+                access.info("%s %d %.1fms", self.routes(scope), status, spent)
+
+    def _admit(self, scope: Scope) -> None:
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, []).append(value)
+        hosts = headers.get(b"host", [])
+        if len(hosts) != 1 or not is_loopback(named_host(hosts[0])):
+            raise Problem("wrong-host")
+        if scope["query_string"]:
+            raise Problem("bad-request", "routes take no query: places belong in the body")
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            raise Problem("method-not-allowed")
+        for origin in headers.get(b"origin", []):
+            if origin != b"http://" + hosts[0]:
+                raise Problem("forbidden", "another site's page may not ask")
+        if not scope["path"].startswith("/api/"):
+            return
+        if headers.get(b"sec-fetch-site", [b"same-origin"]) != [b"same-origin"]:
+            raise Problem("forbidden", "another site's page may not ask")
+        if scope["method"] == "POST" and headers.get(b"x-whereish") != [b"workbench"]:
+            raise Problem("forbidden", "the page's own header is missing")
+        if scope["path"] != OPEN:
+            given = b"; ".join(headers.get(b"cookie", [])).decode("latin-1")
+            if not self.key.holds(given):
+                raise Problem("unauthorized", "open the address that `whereish workbench` printed")
