@@ -40,7 +40,7 @@ COMMANDS = {
     "serve": "whereish.interfaces.cli.service.serve",
     "token": "whereish.interfaces.cli.service.token",
     "trace": "whereish.interfaces.cli.trace",
-    "workbench": "whereish.interfaces.cli.workbench",
+    "workbench": "whereish.interfaces.cli.service.workbench",
 }
 """Command names and the modules whose ``command`` they are.
 

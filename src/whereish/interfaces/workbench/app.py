@@ -17,9 +17,10 @@ from whereish import __version__
 from whereish.errors import WhereishError
 from whereish.interfaces.http.handlers import HANDLERS
 from whereish.interfaces.http.problems import Problem, problem
-from whereish.interfaces.workbench import base_map, one_place
+from whereish.interfaces.workbench import base_map
 from whereish.interfaces.workbench.bench import Bench
 from whereish.interfaces.workbench.security import Guard, SessionKey
+from whereish.interfaces.workbench.views import one_place
 from whereish.interfaces.workbench.wire import Message, answer, read, refused
 
 __all__ = ["VIEWS", "build"]

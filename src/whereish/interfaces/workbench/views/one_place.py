@@ -14,10 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from whereish.errors import InvalidInput
-from whereish.interfaces.workbench.attack import PriorName, beliefs, grid_around, prior_on
 from whereish.interfaces.workbench.bench import Bench
-from whereish.interfaces.workbench.example_places import ExamplePlaces
 from whereish.interfaces.workbench.specs import Place, Spec, built, drawn, spread
+from whereish.interfaces.workbench.views.attack import PriorName, beliefs, grid_around, prior_on
+from whereish.interfaces.workbench.views.example_places import ExamplePlaces
 from whereish.interfaces.workbench.wire import Message, answer, binary, read
 from whereish.lbs.areas import bandwidth_overhead
 from whereish.lbs.nearby import nearby
