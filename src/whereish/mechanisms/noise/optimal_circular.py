@@ -16,6 +16,7 @@ from whereish.solvers.radial.any_loss import optimal_radial_any
 from whereish.solvers.radial.log_linear import LogLinear
 from whereish.solvers.radial.loss import Loss
 from whereish.solvers.radial.optimum import optimal_radial
+from whereish.solvers.radial.tail import Tail, tight_radial
 from whereish.space.plane import Plane
 from whereish.units import Length
 
@@ -38,7 +39,8 @@ class OptimalCircular(CircularNoise):
     bound
         M, the largest density allowed, per square metre; none by default.
     tail
-        rho, as limits of P(|v| > q) at distances q: ``{"5 km": 0.05}``.
+        rho, as limits of P(|v| > q) at distances q: ``{"5 km": 0.05}``; or a function of all
+        radii, :class:`~whereish.solvers.radial.tail.Tail`, certified on all of them.
     resolution, plane
         As for :class:`~whereish.mechanisms.noise.circular.CircularNoise`.
 
@@ -76,7 +78,7 @@ class OptimalCircular(CircularNoise):
         loss: Loss | Callable[[FloatArray], FloatArray] | None = None,
         *,
         bound: float | None = None,
-        tail: Mapping[str | Length, float] | None = None,
+        tail: Mapping[str | Length, float] | Tail | None = None,
         resolution: Length | str = "1 m",
         plane: Plane | None = None,
     ) -> None:
@@ -86,12 +88,16 @@ class OptimalCircular(CircularNoise):
         promise = keeps.dilated(1.0 if plane is None else plane.scale)
         most = math.inf if bound is None else float(bound)
         solver = optimal_radial if wanted.rising else optimal_radial_any
-
-        limits = tuple(
-            (Length.positive(q, name="tail distance").m, float(limit))
-            for q, limit in (tail or {}).items()
-        )
-        found = solver(promise, wanted, bound=most, tail=limits)
+        if isinstance(tail, Tail):
+            found = tight_radial(
+                lambda limits: solver(promise, wanted, bound=most, tail=limits), tail, promise
+            )
+        else:
+            limits = tuple(
+                (Length.positive(q, name="tail distance").m, float(limit))
+                for q, limit in (tail or {}).items()
+            )
+            found = solver(promise, wanted, bound=most, tail=limits)
         super().__init__(found.radial, keeps=keeps, resolution=resolution, plane=plane)
         object.__setattr__(self, "loss", wanted)
         object.__setattr__(self, "loss_value", found.loss)
