@@ -20,6 +20,7 @@ STUDIES = {
     "b-areas": "bordenabe.areas",
     "b-commuters": "bordenabe.commuters",
     "b-zones": "bordenabe.zones",
+    "field-audit": "field.audit",
 }
 """Names, and the modules below whereish.studies whose ``STUDY`` they are."""
 
