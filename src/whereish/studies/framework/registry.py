@@ -20,6 +20,8 @@ STUDIES = {
     "b-areas": "bordenabe.areas",
     "b-commuters": "bordenabe.commuters",
     "b-zones": "bordenabe.zones",
+    "c-attacks": "cai.attacks",
+    "c-profiles": "cai.profiles",
     "field-audit": "field.audit",
 }
 """Names, and the modules below whereish.studies whose ``STUDY`` they are."""
