@@ -185,7 +185,7 @@ export class MapShell {
   constructor(readonly element: HTMLElement, private theme: Theme, private readonly city: boolean) {
     this.map = L.map(element, {
       preferCanvas: true, zoomControl: false, attributionControl: false, worldCopyJump: true,
-      minZoom: 2, maxZoom: 18, zoomSnap: 0.5, zoomAnimation: false, fadeAnimation: false, markerZoomAnimation: false,
+      minZoom: 2, maxZoom: 18, zoomAnimation: false, fadeAnimation: false, markerZoomAnimation: false,
     });
     L.control.zoom({ position: "topright" }).addTo(this.map);
     L.control.scale({ imperial: false, position: "topright" }).addTo(this.map);

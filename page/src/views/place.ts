@@ -237,14 +237,14 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     let most = 0;
     for (const value of values) most = Math.max(most, value);
     const [west, south, east, north] = attack.head.bounds;
-    L.imageOverlay(picture(values, rows, columns, heatRamp, (v) => v / most), [[south, west], [north, east]],
+    L.imageOverlay(picture(values, rows, columns, heatRamp, (v) => Math.sqrt(v / most)), [[south, west], [north, east]],
       { className: "heat", alt: "Where the attacker believes you are", interactive: false }).addTo(heat);
     const used = stage === "before" ? [] : attack.arrays["reports"]!.subarray(0, stage === "many" ? 20 : 2);
     dots.set(used, new Uint8Array(used.length / 2).fill(1));
     const cell = attack.head.stages["before"].area_km2 / (0.95 * rows * columns);
     shell.legend(h("p", { class: "title" }, "Where he believes you are"),
       h("img", { src: rampPicture(heatRamp), alt: "", "data-stops": HEAT.length }),
-      h("p", { class: "ends" }, h("span", {}, "0"), h("span", {}, `${words.percent(most / cell)} per km²`)),
+      h("p", { class: "ends" }, h("span", {}, "0"), h("span", {}, words.percent(most / cell / 4)), h("span", {}, `${words.percent(most / cell)} per km²`)),
       h("p", {}, h("span", { class: "key truth" }), "reports that he has seen"));
     shell.announce(`His best guess is off by ${words.length(told.error_m)} on average`);
   }
@@ -297,7 +297,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   sync();
   refresh();
   const zoomFor = Math.min(16, Math.max(3, 14.5 - Math.log2((2 / epsilon()) / 288)));
-  shell.map.map.setView([remembered.lat, remembered.lon], Math.round(zoomFor * 2) / 2, { animate: false });
+  shell.map.map.setView([remembered.lat, remembered.lon], Math.round(zoomFor), { animate: false });
 
   return {
     settings: () => ({

@@ -21,7 +21,7 @@ from whereish.errors import WhereishError, printable
 from whereish.interfaces.http.problems import Problem, refused_field
 from whereish.interfaces.http.requests import gather
 
-__all__ = ["Message", "answer", "binary", "read", "refused"]
+__all__ = ["Message", "answer", "attachment", "binary", "read", "refused"]
 
 MOST_BYTES: Final = 4 << 20
 _TYPES: Final = {"float64": "f8", "float32": "f4", "uint8": "u1", "int32": "i4"}
@@ -104,3 +104,12 @@ def binary(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Respo
         headers={"cache-control": "no-store"},
         media_type="application/octet-stream",
     )
+
+
+def attachment(content: bytes, name: str) -> Response:
+    """A file to keep; `name` is one of ours."""
+    headers = {
+        "cache-control": "no-store",
+        "content-disposition": f'attachment; filename="{name}"',
+    }
+    return Response(content, headers=headers, media_type="application/octet-stream")
