@@ -22,7 +22,7 @@ from whereish.privacy.norms import Geodesic
 from whereish.space.box import Box
 from whereish.space.sphere import RADIUS_M
 
-__all__ = ["Belief", "Grid", "PriorName", "beliefs", "grid_around", "prior_on"]
+__all__ = ["Belief", "Grid", "PriorName", "beliefs", "grid_around", "prior_at", "prior_on"]
 
 PriorName = Literal["even", "people"]
 _MOST_CELLS = 6400
@@ -68,13 +68,19 @@ def grid_around(reports: FloatArray, reach_m: float, side: int) -> Grid:
 
 def prior_on(grid: Grid, name: PriorName) -> FloatArray:
     """What the attacker believes before: every cell alike, or as many as people live there."""
+    return prior_at(grid.centres, name)
+
+
+def prior_at(degrees: FloatArray, name: PriorName) -> FloatArray:
+    """The same for any places."""
     if name == "even":
-        return np.full(grid.side**2, 1.0 / grid.side**2)
+        return np.full(len(degrees), 1.0 / len(degrees))
+    (west, south), (east, north) = degrees.min(axis=0), degrees.max(axis=0)
+    margin = 0.1
     try:
         from whereish.data.philadelphia import zip_codes
 
-        margin = 0.1
-        box = Box(grid.west - margin, grid.south - margin, grid.east + margin, grid.north + margin)
+        box = Box(west - margin, south - margin, east + margin, north + margin)
         places, people, miles = zip_codes(box)
     except MissingExtra:
         raise InvalidInput(
@@ -85,13 +91,12 @@ def prior_on(grid: Grid, name: PriorName) -> FloatArray:
         raise InvalidInput(
             "the prior by population knows the United States only: take the even prior here"
         )
-    centres = grid.centres
-    wide = np.cos(np.radians((grid.north + grid.south) / 2))
-    total = np.full(len(centres), 1e-12 * people.sum())
+    wide = np.cos(np.radians((north + south) / 2))
+    total = np.full(len(degrees), 1e-12 * people.sum())
     for (lon, lat), count, area in zip(places, people, miles, strict=True):
         # A ZIP code's people are spread by a Gaussian about as wide as its land.
         spread = np.degrees(np.clip(np.sqrt(area) * 1609.344 / 2, 400.0, 8000.0) / RADIUS_M)
-        square = ((centres[:, 0] - lon) * wide) ** 2 + (centres[:, 1] - lat) ** 2
+        square = ((degrees[:, 0] - lon) * wide) ** 2 + (degrees[:, 1] - lat) ** 2
         total += count / spread**2 * np.exp(-square / (2 * spread**2))
     return np.asarray(total / total.sum())
 
