@@ -18,6 +18,7 @@ from whereish.solvers.channels.consumers import best_utility
 from whereish.space.values import Values
 
 EPSILON = 0.7
+SOLVED = 5e-7  # what the linear programmes may be off
 
 
 def graphs(n: int):
@@ -227,9 +228,77 @@ def test_conflicts_on_more_answers():
         assert found.shortfall > 1e-4
     line = np.abs(np.subtract.outer(np.arange(12.0), np.arange(12.0)))
     assert FiniteQuery(np.arange(12.0), line).universal_optimality(1.0).exists
-    assert (
-        FiniteQuery(np.arange(12.0), np.minimum(line, 3)).universal_optimality(1.0).exists is None
-    )
+
+
+def falls_short(query: FiniteQuery, epsilon: float) -> float:
+    """The conflict that is named, by the linear programmes on all answers and all guesses."""
+    found = query.universal_optimality(epsilon)
+    assert found.exists is False
+    d = epsilon * query.induced
+    for _, gain in found.consumers:
+        for x in range(len(gain)):
+            order = np.argsort(np.abs(query.values - query.values[x]), kind="stable")
+            assert (np.diff(gain[order, x]) <= 0).all()
+    apart = sum(best_utility(d, [c])[0] for c in found.consumers)
+    short = apart - best_utility(d, list(found.consumers))[0]
+    assert short == pytest.approx(found.shortfall, abs=1e-8)
+    return short
+
+
+def test_conflicts_on_twelve_answers_are_those_of_three():
+    """The clipped line, whose ends are no farther apart than three steps."""
+    line = np.abs(np.subtract.outer(np.arange(12.0), np.arange(12.0)))
+    clipped = FiniteQuery(np.arange(12.0), np.minimum(line, 3))
+    found = clipped.universal_optimality(1.0)
+    assert found.exists is False
+    assert all(np.count_nonzero(prior) <= 3 for prior, _ in found.consumers)
+    seven = FiniteQuery(np.arange(7.0), np.minimum(line[:7, :7], 3))
+    assert falls_short(seven, 1.0) > 1e-6
+
+
+@pytest.mark.parametrize("steps", [(1, 2), (3, 1), (1, 2, 1), (2, 1, 3), (1, 4, 1, 2)])
+@pytest.mark.parametrize("squares", [False, True], ids=["values as steps", "other values"])
+def test_the_geometric_of_a_line_with_unequal_steps_is_best_for_all(steps, squares):
+    """The theorem of `universal_optimality`, beyond the thesis's equal steps."""
+    at = np.concatenate([[0.0], np.cumsum(steps)])
+    values = np.arange(len(at), dtype=float) ** 2 if squares else at
+    query = FiniteQuery(values, np.abs(at[:, None] - at))
+    assert query.is_line
+    assert query.universal_optimality(EPSILON).exists
+    matrix = query.mechanism(EPSILON).matrix
+    for prior, gain in monotone_consumers(query.values, 30, sum(steps)):
+        best, _ = best_utility(EPSILON * query.induced, [(prior, gain)])
+        assert consumer_utility(matrix, prior, gain) == pytest.approx(best, abs=SOLVED)
+    if len(at) > 3:
+        return
+    # Gains that do not fall with the distance are outside the theorem, and it does not hold.
+    odd = [(np.full(3, 1 / 3), np.array([[1, 0, 1], [0, 1, 0], [0, 0, 0.0]]))]
+    best, _ = best_utility(EPSILON * query.induced, odd)
+    assert consumer_utility(matrix, *odd[0]) < best - 1e-4
+
+
+def test_answers_that_nothing_joins_are_told_apart():
+    """Distances may be infinite: two lines beside each other."""
+    d = np.array([[0, 1, math.inf], [1, 0, math.inf], [math.inf, math.inf, 0]])
+    query = FiniteQuery(np.array([0.0, 1.0, 2.0]), d)
+    assert query.universal_optimality(EPSILON).exists
+    for prior, gain in monotone_consumers(query.values, 20, 1):
+        best, _ = best_utility(EPSILON * query.induced, [(prior, gain)])
+        matrix = query.mechanism(EPSILON).matrix
+        assert consumer_utility(matrix, prior, gain) == pytest.approx(best, abs=SOLVED)
+
+
+def test_random_metrics_are_decided_in_both_directions():
+    """Metrics of random places in a plane clash, those of places on a line in order do not."""
+    random = np.random.default_rng(5)
+    for size in (3, 4, 5):
+        for _ in range(4):
+            places = random.uniform(0, 2, (size, 2))
+            d = np.hypot(*np.moveaxis(places[:, None] - places, -1, 0))
+            assert falls_short(FiniteQuery(np.arange(size, dtype=float), d), 1.0) > 1e-7
+            straight = np.sort(places[:, 0])
+            line = FiniteQuery(straight, np.abs(straight[:, None] - straight))
+            assert line.universal_optimality(1.0).exists
 
 
 def test_wrong_queries_are_refused():

@@ -10,11 +10,12 @@ from whereish.queries.additive import Count, Sum
 from whereish.queries.answer import Answer, answer
 from whereish.queries.average import Average
 from whereish.queries.centroid import Centroid
-from whereish.queries.finite_query import FiniteQuery, UniversalOptimality
+from whereish.queries.finite_query import FiniteQuery
 from whereish.queries.percentile import Maximum, Median, Minimum, Percentile
 from whereish.queries.places import PlacesReport, report_centroid, report_each
 from whereish.queries.record_query import RecordQuery
 from whereish.queries.sensitivity import Notion, Sensitivity
+from whereish.queries.universal_optimality import UniversalOptimality
 
 __all__ = [
     "Answer",

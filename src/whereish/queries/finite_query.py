@@ -11,28 +11,15 @@ databases that differ in one record).  With Delta the sensitivity, |y - y'| <= D
 f is uniformly sensitive if and only if equality holds for all answers: a chain that attains d_f is
 then tight in the sense of :mod:`whereish.queries.sensitivity`, and conversely.
 
-*When is one mechanism best for everyone?*  A consumer has a prior and a gain that does not increase
-with the distance |w - y| of the guess w from the true answer y.
-
-- If f is uniformly sensitive and its answers are equally spaced, d_f is the metric of a line
-  and the Truncated Geometric is universally optimal (Ghosh, Roughgarden, Sundararajan, STOC 2009;
-  Theorem 4.3 of the thesis).  One or two answers are such lines: a cycle or clique of two.
-- Otherwise, and in particular where three answers are pairwise adjacent or one has three
-  neighbours, there is none in general (Brenner and Nissim, FOCS 2010).  The proof here is
-  constructive: two consumers for whom no single channel is best, by three linear programmes
-  (:func:`~whereish.solvers.channels.consumers.best_utility`).  They are looked for among flat
-  priors on subsets and gains of 1 within a distance, the distance chosen for every answer.
-- Where neither is found the answer is None: not decided.
-
-All connected graphs on at most four databases and all tables of at most three values are decided
-(``tests/queries/test_finite_query.py``).
+Whether one mechanism on the answers is best for everyone is decided by
+:mod:`whereish.queries.universal_optimality`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -47,40 +34,17 @@ from whereish.privacy.metric import Metric
 from whereish.privacy.tuples import Records
 from whereish.queries.record_query import RecordQuery
 from whereish.queries.sensitivity import Sensitivity
-from whereish.solvers.channels.consumers import Consumer, best_utility
+from whereish.queries.universal_optimality import (
+    UniversalOptimality,
+    bent_triples,
+    universal_optimality,
+)
 from whereish.space.points import plain_numbers
 
-__all__ = ["FiniteQuery", "UniversalOptimality"]
+__all__ = ["FiniteQuery"]
 
 _MOST_DATABASES = 4096
-_MOST_SEARCHED = 8  # answers for which consumers are looked for
-_MOST_PLAIN, _MOST_GAINS, _MOST_CONSUMERS = 8, 64, 256
-_SHORT = 1e-7  # a shortfall this large is not the solver's tolerance
-_PLAIN = 1e-4  # and at this one need not look further
 _SAME = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class UniversalOptimality:
-    """Whether one mechanism is best for every consumer of a query.
-
-    Attributes
-    ----------
-    exists
-        True, False, or None where it is not decided.
-    reason
-        Which argument decided.
-    consumers
-        Where none exists: two consumers (prior over answers, gain by guess and answer) for whom
-        no channel is best.
-    shortfall
-        By how much every channel falls short of the two best utilities together.
-    """
-
-    exists: bool | None
-    reason: str
-    consumers: tuple[Consumer, Consumer] | None = field(default=None, repr=False)
-    shortfall: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,13 +187,13 @@ class FiniteQuery:
 
     @property
     def is_line(self) -> bool:
-        """Whether the answers are equally spaced and the induced metric is that of a line."""
-        gaps = np.diff(self.values)
-        level = np.allclose(gaps, gaps[:1].sum() if gaps.size else 0.0, rtol=_SAME, atol=0.0)
-        return bool(level) and self.sensitivity.uniform
+        """Whether the induced metric is that of a path through the answers in their order."""
+        return not bent_triples(self.induced)
 
     def mechanism(self, epsilon: float) -> Channel:
         """The geometric channel on the answers of a line, which keeps eps * d_f.
+
+        Its steps may differ; with equal ones it is the Truncated Geometric.
 
         Raises
         ------
@@ -258,58 +222,4 @@ class FiniteQuery:
         """
         if not (math.isfinite(epsilon) and epsilon > 0):
             raise InvalidInput(f"epsilon must be a finite number > 0, per unit; got {epsilon!r}")
-        if self.is_line:
-            return UniversalOptimality(
-                True,
-                "uniformly sensitive with equally spaced answers: the Truncated Geometric"
-                " (Ghosh, Roughgarden, Sundararajan 2009; Bordenabe's thesis, Theorem 4.3)",
-            )
-        many = len(self.values) > _MOST_SEARCHED
-        found = None if many else self._conflict(epsilon * self.induced)
-        if found is None:
-            why = "too many answers to look for one" if many else "none was found"
-            return UniversalOptimality(
-                None,
-                f"the answers are no line, and a conflict of two consumers is not known: {why}",
-            )
-        first, second, shortfall = found
-        reason = "no channel is best for both consumers (three linear programmes)"
-        return UniversalOptimality(False, reason, (first, second), shortfall)
-
-    def _conflict(self, distances: FloatArray) -> tuple[Consumer, Consumer, float] | None:
-        """Two consumers that no channel serves best."""
-        best: tuple[Consumer, Consumer, float] | None = None
-        plain = [(one, best_utility(distances, [one])[0]) for one in _plain(len(self.values))]
-        for other in itertools.islice(_consumers(self.values), _MOST_CONSUMERS):
-            alone = best_utility(distances, [other])[0]
-            for one, own in plain:
-                short = own + alone - best_utility(distances, [one, other])[0]
-                if short > (_SHORT if best is None else best[2]):
-                    best = (one, other, short)
-            if best is not None and best[2] > _PLAIN:
-                break
-        return best
-
-
-def _subsets(n: int) -> Iterator[FloatArray]:
-    """Flat priors on two answers or more."""
-    for size in range(2, n + 1):
-        for chosen in itertools.combinations(range(n), size):
-            prior = np.zeros(n)
-            prior[list(chosen)] = 1 / size
-            yield prior
-
-
-def _plain(n: int) -> list[Consumer]:
-    """Those who gain only from the right answer: of all answers, or of two."""
-    priors = [p for p in _subsets(n) if np.count_nonzero(p) in (2, n)]
-    return [(prior, np.eye(n)) for prior in priors[::-1][:_MOST_PLAIN]]
-
-
-def _consumers(values: FloatArray) -> Iterator[Consumer]:
-    """Flat priors with gains of 1 within a distance of its own for each answer."""
-    apart = np.abs(values[:, None] - values[None])
-    reaches = [np.unique(column) for column in apart.T]
-    for prior in reversed(list(_subsets(len(values)))):
-        for reach in itertools.islice(itertools.product(*reaches), _MOST_GAINS):
-            yield prior, (apart <= np.array(reach)[None]).astype(float)
+        return universal_optimality(self.values, epsilon * self.induced)
