@@ -16,7 +16,7 @@ from pathlib import Path
 
 import whereish as wh
 from benchmarks.measure import Bars
-from stress import audit, damage, hdfs_jobs, publish, service, spark
+from stress import audit, damage, hdfs_jobs, image, publish, service, spark
 from stress.ogrinfo import POINT, layer, ogrinfo, ogrinfo_lacks
 
 ROWS = 100_000
@@ -70,6 +70,7 @@ def main(share: float = 1.0) -> int:
     failed = [
         *publish.main(share),
         *service.main(share),
+        *image.main(),
         *audit.main(share),
         *damage.main(max(1, round(share * damage.EACH))),
         *readers(max(1, round(share * ROWS))),

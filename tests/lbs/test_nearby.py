@@ -386,6 +386,9 @@ def test_the_file_of_pins_is_private_and_holds_no_true_place(pins, tmp_path):
     assert again.names == ["home"]
     assert "home" in again
     assert again["home"].guarantee == wh.GlobeLaplace(EPS).guarantee.to_json()
+    assert again["home"].statement == pins["home"].statement
+    assert "Equal reports are seen to be equal" in pins["home"].statement
+    assert wh.GlobeLaplace(EPS).guarantee.to_json()["statement"] in pins["home"].statement
     assert str(round(again["home"].lon, 2)) not in repr(again["home"])
 
 

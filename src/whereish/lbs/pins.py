@@ -55,6 +55,16 @@ class Pin:
     guarantee: Mapping[str, Any] = field(repr=False)
     radii_m: Mapping[float, float] = field(repr=False)
 
+    @property
+    def statement(self) -> str:
+        """What all uses together keep, and what they tell all the same."""
+        kept = self.guarantee["statement"]
+        return (
+            f"All uses of this pin together: {kept}, between the places x that may have been"
+            " pinned. Equal reports are seen to be equal: whoever gets them knows that their"
+            " sender is at the same pinned place again, when, how often and how long."
+        )
+
     def radius(self, confidence: float) -> tuple[Length, float]:
         """True metres from anybody in the zone to the report, and the confidence of that.
 

@@ -109,7 +109,8 @@ async def _charged(
     """A report that is paid for: drawn now, or the one that this key was charged for."""
     subject = service.subject(token, getattr(asked, "subject", None))
     (drawn,) = offered.report([(asked.lon, asked.lat)])
-    await service.pad(offered, started)
+    if not offered.steady:
+        await service.pad(started)
     kept = messages.Place(*drawn)
     if service.till is None:
         if key is not None:

@@ -71,7 +71,8 @@ class Service:
             places = [(asked.lon, asked.lat)]
         subject = self.subject(token, asked.subject)
         reports = offered.report(places)
-        await self.pad(offered, started)
+        if not offered.steady:
+            await self.pad(started)
         told = (offered.id, offered.epsilon.per_m, self.till is not None, offered.accuracy_m)
         answer: messages.BatchAnswer | messages.OneAnswer
         if several:
@@ -244,10 +245,8 @@ class Service:
             raise Problem("forbidden")
         return token
 
-    async def pad(self, offered: Offered, started: float) -> None:
+    async def pad(self, started: float) -> None:
         """Wait for the next multiple of a fixed time: how long the draw took does not show."""
-        if offered.steady:
-            return
         pad = self.config.pad_ms / 1e3
         spent = asyncio.get_running_loop().time() - started
         await asyncio.sleep(pad - spent % pad)

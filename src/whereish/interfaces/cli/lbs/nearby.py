@@ -232,7 +232,9 @@ def _pinned(
                 " out"
             )
         return pins[name]
-    return pins.pin(name, place, epsilon=epsilon, mechanism=_loaded(saved), **charge)
+    made = pins.pin(name, place, epsilon=epsilon, mechanism=_loaded(saved), **charge)
+    click.echo(made.statement, err=True)
+    return made
 
 
 def _show(found: Nearby, keep: tuple[str, ...], as_json: bool) -> None:
