@@ -70,8 +70,8 @@ def write(path: Path, rows: int = ROWS) -> dict[str, str]:
 
 def write_frames(path: Path, plain: pd.DataFrame, geo: gpd.GeoDataFrame) -> dict[str, str]:
     """Write the frame that the path's kind takes."""
-    if path.suffix == ".csv":
-        plain.to_csv(path, index=False)
+    if {".csv", ".tsv"} & set(path.suffixes):
+        plain.to_csv(path, index=False, sep="\t" if ".tsv" in path.suffixes else ",")
     elif path.suffix in (".jsonl", ".ndjson"):
         plain.to_json(path, orient="records", lines=True, date_format="iso")
     elif path.suffix == ".parquet":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import pickle
@@ -190,11 +191,12 @@ FRAMES = {
 
 def write(path: Path) -> dict[str, str]:
     """An input file of the path's kind, with secrets; how to point at its locations."""
-    return _WRITERS[path.suffix](path) or {}
+    text = {".csv", ".tsv"} & set(path.suffixes)
+    return (_csv if text else _WRITERS[path.suffix])(path) or {}
 
 
 def _csv(path: Path) -> dict[str, str]:
-    plain().to_csv(path, index=False)
+    plain().to_csv(path, index=False, sep="\t" if ".tsv" in path.suffixes else ",")
     return {"lon": "lon", "lat": "lat"}
 
 
@@ -300,6 +302,8 @@ _WRITERS = {
 def bytes_of(path: Path) -> bytes:
     """A file as it is; of Parquet also the values that its pages encode, and its metadata."""
     raw = path.read_bytes()
+    if path.suffix == ".gz":
+        raw += gzip.decompress(raw)
     if path.suffix in (".parquet", ".geoparquet"):
         with pq.ParquetFile(path) as file:
             raw += bytes_of_arrow(file.read())

@@ -163,7 +163,8 @@ def test_sanitize_says_that_a_track_is_one_persons(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "5 reports, together at 0.005/m" in done.stdout
-    assert "one person's track: whereish trace" in done.stdout
+    assert "one person's track: noise that is drawn anew" in done.stdout
+    assert "whereish trace" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ class EngineSanitizer:
             The privacy level of each report, and what draws it.
         keep, coarsen
             Which further columns are released, as they are or as coarse times.
-        bbox, wrap, remap
-            Where all locations must lie, whether longitudes count from 0 to 360, and public
-            places to move reports to.
+        bbox, wrap, region, remap
+            Where all locations must lie, whether longitudes count from 0 to 360, where reports
+            stay, and public places to move them to.
         ledger, subject
             Where to charge, and the column of whom.
 

@@ -11,16 +11,18 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from whereish.errors import InvalidInput, NotWritten
-from whereish.publish.exposure import Exposure, Release
-from whereish.publish.formats import formulas
-from whereish.publish.formats.registry import TableFormat, format_of, suffixes
-from whereish.publish.formats.tables import Wanted, Writing, absent, open_table, write_table
+from whereish.publish.exposure import DryRun, Exposure, Notes, Release
+from whereish.publish.formats.registry import TableFormat, ending_of, format_of
+from whereish.publish.formats.tables import Wanted, Writing, open_table, write_table
+from whereish.publish.formats.text import formulas
+from whereish.publish.formats.text.dialect import Dialect
+from whereish.publish.inputs import Inputs
 from whereish.publish.ledger.ledger import PENDING, Ledger
 from whereish.publish.release.content import content_digest
 from whereish.publish.release.staging import Counts, Manifest, Staging, staging
@@ -41,7 +43,7 @@ RowProgress = Callable[[int, int | None], None]
 class FileJob:
     """Sanitising a file or a folder, from its true places to its released name."""
 
-    source: Path
+    inputs: Inputs
     output: Path
     plan: Plan
     subject: str | None
@@ -50,16 +52,17 @@ class FileJob:
     rng: Randomness
     progress: RowProgress | None
     keep_formulas: bool = False
+    infer_types: bool = True
+    dialect: Dialect = field(default_factory=Dialect)
+    reproject: bool = False
 
     def run(self, ledger: Ledger | None, *, overwrite: bool) -> Release:
         """Do all of it, or what an earlier run left to do."""
-        if not self.source.exists():
-            raise InvalidInput(absent(self.source))
-        if self.output.exists() and self.output.samefile(self.source):
+        if self.output.exists() and any(self.output.samefile(path) for path in self.inputs.files):
             raise InvalidInput("the output must be another file than the input")
         self._check_digest()
-        files = tables_in(self.source)
-        first = build_sanitizer(self.plan, geometry=default_geometry(files[0]))
+        files = self.inputs.files
+        first = self._kernel()
         request = self._request(first, files)
         try:
             with staging(self.output) as place:
@@ -68,7 +71,8 @@ class FileJob:
                     return self._release(first, earlier.rows, earlier.counts, resumed=True)
                 place.refuse_foreign(overwrite)
                 place.empty()
-                rows, counts = self._stage(first, files, place)
+                notes = Notes()
+                rows, counts = self._stage(first, files, place, notes)
                 self._check_digest()  # it may have changed while it was read
                 place.commit(request, rows, counts, ledger, overwrite=overwrite)
         except OSError as error:
@@ -78,28 +82,96 @@ class FileJob:
                 f"the output {self.output.name} cannot be written"
                 f" ({error.strerror or type(error).__name__}); nothing was released"
             ) from None
-        return self._release(first, rows, counts, resumed=False)
+        return self._release(first, rows, counts, resumed=False, notes=notes)
+
+    def dry_run(self) -> DryRun:
+        """What a run would do, from reading all rows; nothing is drawn, written or charged."""
+        self._check_digest()
+        first = self._kernel()
+        counts: Counts = {}
+        rows, notes = 0, Notes()
+        present: tuple[str, ...] = ()
+        for path in self.inputs.files:
+            kernel = self._kernel_of(path, first)
+            kind = format_of(self._target(path), "the output", written=True)
+            kernel.leaving_as(leaving_as(kernel.locations, kind))
+            with open_table(path, self._wanted(kernel, kind)) as table:
+                notes.add(table.read_as)
+                present = table.present or present
+                kernel.schema(table.schema)
+                tally = None if self.subject is None else Tally(kernel, self.subject, counts)
+                before = rows
+                for batch in table.batches:
+                    with numbered_from(rows - before):
+                        kernel.check(batch)
+                        if tally is not None:
+                            tally.add(batch)
+                    rows += len(batch)
+        release = self._release(first, rows, counts, resumed=False, notes=notes)
+        read = first.columns if self.subject is None else (*first.columns, self.subject)
+        dropped = tuple(name for name in present if name not in read)
+        return DryRun(release, len(self.inputs.files), read, (*first.keep, *first.coarsen), dropped)
+
+    def _kernel(self) -> BatchSanitizer:
+        """The kernel of the first file, without columns that are in names of folders."""
+        files = self.inputs.files
+        kernel = build_sanitizer(self.plan, geometry=default_geometry(files[0]))
+        used = [name for at in kernel.locations for name in at.columns]
+        used += [*kernel.coarsen, kernel.level_column or "", self.subject or ""]
+        keys = self.inputs.check_partitions(kernel.keep, used)
+        return replace(kernel, keep=tuple(name for name in kernel.keep if name not in keys))
+
+    def _kernel_of(self, path: Path, first: BatchSanitizer) -> BatchSanitizer:
+        """The kernel of a file: the geometry of another file may have another name."""
+        if path == self.inputs.files[0]:
+            return first
+        return first.located_at(locations_of(self.plan, geometry=default_geometry(path)))
+
+    def _target(self, path: Path) -> Path:
+        """The name under which a file of the input is released."""
+        return self.output / self.inputs.relative(path) if self.inputs.many else self.output
+
+    def _wanted(self, kernel: BatchSanitizer, kind: TableFormat) -> Wanted:
+        extra = () if self.subject is None else (self.subject,)
+        return Wanted(
+            tuple(dict.fromkeys((*kernel.columns, *extra))),
+            kernel.numbers,
+            [at.name for at in kernel.locations if isinstance(at, GeometryColumn)],
+            self.layer,
+            extra,
+            # Text to text stays as it is written.
+            self.infer_types and not kind.runs_formulas,
+            self.dialect,
+            self.reproject,
+        )
 
     def _check_digest(self) -> None:
         if self.sha256 is None:
             return
-        if not re.fullmatch("[0-9a-fA-F]{64}", self.sha256) or self.source.is_dir():
+        if not re.fullmatch("[0-9a-fA-F]{64}", self.sha256) or self.inputs.many:
             raise InvalidInput("sha256 must be the 64 hexadecimal digits of one file")
+        (source,) = self.inputs.files
         try:
-            with self.source.open("rb") as file:
+            with source.open("rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise InvalidInput(
-                f"the input {self.source.name} cannot be read ({error.strerror})"
+                f"the input {self.inputs.name} cannot be read ({error.strerror})"
             ) from None
         if found != self.sha256.lower():
             raise InvalidInput(
-                f"the input {self.source.name} is not the file of this SHA-256: was it changed or"
+                f"the input {self.inputs.name} is not the file of this SHA-256: was it changed or"
                 " damaged? nothing was released"
             )
 
     def _release(
-        self, kernel: BatchSanitizer, rows: int, counts: Counts, *, resumed: bool
+        self,
+        kernel: BatchSanitizer,
+        rows: int,
+        counts: Counts,
+        *,
+        resumed: bool,
+        notes: Notes | None = None,
     ) -> Release:
         exposure = Exposure.of_subjects(counts) if counts else kernel.exposure(rows)
         return Release(
@@ -111,7 +183,12 @@ class FileJob:
             kernel.scope,
             exposure,
             kernel.in_words,
+            notes.said(exposure, rows, tracks=self._holds_tracks) if notes is not None else (),
         )
+
+    @property
+    def _holds_tracks(self) -> bool:
+        return any(format_of(path).holds_tracks for path in self.inputs.files)
 
     def _request(self, kernel: BatchSanitizer, files: Sequence[Path]) -> str:
         """What was asked, so that a resumed job is known for the same."""
@@ -120,45 +197,53 @@ class FileJob:
             [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
             kernel.statement(reproducible=self.rng.reproducible),
             [kernel.columns, str(kernel.bbox), self.subject, self.layer, self.sha256],
-            [self.keep_formulas, kernel.wrap],
+            [
+                self.keep_formulas,
+                kernel.wrap,
+                str(kernel.region),
+                self.infer_types,
+                repr(self.dialect),
+            ],
+            [self.reproject],
             [kernel.keep, list(kernel.coarsen), kernel.level_column, repr(kernel.locations)],
             [content_digest(kernel.mechanism), content_digest(kernel.remap)],
         ]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
     def _stage(
-        self, first: BatchSanitizer, files: Sequence[Path], place: Staging
+        self, first: BatchSanitizer, files: Sequence[Path], place: Staging, notes: Notes
     ) -> tuple[int, Counts]:
         counts: Counts = {}
-        if not self.source.is_dir():
-            rows = self._write(first, self.source, place.staged, place.beside, counts)
+        if not self.inputs.many:
+            rows = self._write(first, files[0], place.staged, place.beside, counts, notes)
             return rows, counts
         rows = 0
         place.staged.mkdir()
         for path in files:
-            target = place.staged / path.relative_to(self.source)
+            target = place.staged / self.inputs.relative(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             beside = target.with_name(target.name + ".whereish.json")
-            kernel = first
-            if path != files[0]:  # the geometry of another file may have another name
-                at = locations_of(self.plan, geometry=default_geometry(path))
-                kernel = first.located_at(at)
-            rows += self._write(kernel, path, target, beside, counts)
+            kernel = self._kernel_of(path, first)
+            rows += self._write(kernel, path, target, beside, counts, notes)
         return rows, counts
 
     def _write(
-        self, kernel: BatchSanitizer, source: Path, target: Path, beside: Path, counts: Counts
+        self,
+        kernel: BatchSanitizer,
+        source: Path,
+        target: Path,
+        beside: Path,
+        counts: Counts,
+        notes: Notes,
     ) -> int:
         """Write one file under its staged name; returns its rows and adds to the counts."""
-        kind = format_of(target, "the output")
+        kind = format_of(target, "the output", written=True)
         kernel = kernel.leaving_as(leaving_as(kernel.locations, kind))
-        extra = () if self.subject is None else (self.subject,)
-        geometries = [at.name for at in kernel.locations if isinstance(at, GeometryColumn)]
-        columns = tuple(dict.fromkeys((*kernel.columns, *extra)))
         statement = kernel.statement(reproducible=self.rng.reproducible)
         if kind.runs_formulas and not self.keep_formulas:
             statement["formulas"] = formulas.NOTE
-        with open_table(source, Wanted(columns, kernel.numbers, geometries, self.layer)) as table:
+        with open_table(source, self._wanted(kernel, kind)) as table:
+            notes.add(table.read_as)
             schema = kernel.schema(table.schema)
             tally = None if self.subject is None else Tally(kernel, self.subject, counts)
             stream = _Stream(kernel, schema, self.rng, tally, self.progress, table.rows)
@@ -230,34 +315,12 @@ def _explain_writer_errors(target: Path) -> Iterator[None]:
         yield
     except pa.ArrowException:
         raise InvalidInput(
-            f"the output cannot be written as {target.suffix[1:]}: a kept column has a type that"
-            " it does not know"
+            f"the output cannot be written as {ending_of(target)[1:]}: a kept column has a type"
+            " that it does not know"
         ) from None
 
 
-# What the formats hold: which files are tables, where locations stand in them and leave
-
-
-def tables_in(source: Path) -> list[Path]:
-    """The file itself, or the tables of a folder in the order of their names."""
-    if not source.is_dir():
-        return [source]
-    files = [
-        path
-        for path in sorted(source.rglob("*"))
-        if path.is_file()
-        and not any(part.startswith(("_", ".")) for part in path.relative_to(source).parts)
-    ]
-    tables = [path for path in files if not path.name.endswith(".whereish.json")]
-    strange = [path.name for path in tables if path.suffix not in suffixes()]
-    if strange:
-        raise InvalidInput(
-            f"the folder {source.name} has {len(strange)} files that are no tables, such as"
-            f" {strange[0]}: they must end in one of {', '.join(suffixes())}"
-        )
-    if not tables:
-        raise InvalidInput(f"the folder {source.name} has no tables in it")
-    return tables
+# What the formats hold: where locations stand in them, and leave
 
 
 def default_geometry(path: Path) -> str | None:

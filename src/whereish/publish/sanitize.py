@@ -19,6 +19,8 @@ from whereish.mechanisms.base import Mechanism
 from whereish.publish.exposure import Release
 from whereish.publish.formats.frames import opened_frame
 from whereish.publish.formats.tables import BATCH_ROWS, missing_columns
+from whereish.publish.formats.text.dialect import Dialect
+from whereish.publish.inputs import Inputs, refuse_address
 from whereish.publish.job import FileJob, RowProgress
 from whereish.publish.ledger.ledger import Ledger, charges_of
 from whereish.publish.rows.bad_rows import numbered_from
@@ -51,11 +53,21 @@ class _OfFiles(_OfFrames, total=False):
     sha256: str | None
     overwrite: bool
     keep_formulas: bool
+    delimiter: str | None
+    decimal: str | None
+    encoding: str | None
+    infer_types: bool
+    reproject: bool
+    dry_run: bool
     progress: RowProgress | None
 
 
 @overload
-def sanitize(source: str | Path, output: str | Path, **arguments: Unpack[_OfFiles]) -> Release: ...
+def sanitize(
+    source: str | Path | list[str] | list[Path],
+    output: str | Path,
+    **arguments: Unpack[_OfFiles],
+) -> Release: ...
 
 
 @overload
@@ -81,6 +93,7 @@ def sanitize(
     coarsen: Mapping[str, str | TimeStep] | None = None,
     bbox: Box | Sequence[float] | None = None,
     wrap: bool = False,
+    region: Box | Sequence[float] | None = None,
     remap: PlaceMap | Sites | None = None,
     ledger: Ledger | None = None,
     subject: str | None = None,
@@ -88,6 +101,12 @@ def sanitize(
     sha256: str | None = None,
     overwrite: bool = False,
     keep_formulas: bool = False,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    infer_types: bool = True,
+    reproject: bool = False,
+    dry_run: bool = False,
     insecure_seed: int | None = None,
     progress: RowProgress | None = None,
 ) -> Any:
@@ -100,7 +119,8 @@ def sanitize(
     Parameters
     ----------
     source, output
-        A frame; or a path, and the path to be written.
+        A frame; or a path, and the path to be written.  A folder, a pattern ("trips-*.csv") or a
+        list of paths is released to a folder of files of the same names.
     lon, lat
         The columns of the secret location, in degrees.
     geometry
@@ -133,6 +153,9 @@ def sanitize(
         catches swapped columns.
     wrap
         Take longitudes counted from 0 to 360 for those less 360; they are refused otherwise.
+    region
+        The declared region in which reports stay, as `bbox` is given: those outside are moved to
+        its closest place, which keeps the guarantee.
     remap
         Public places to move reports to: Sites, or a function of (n, 2) degrees.
     ledger, subject
@@ -148,7 +171,17 @@ def sanitize(
         Replace an output file that exists.
     keep_formulas
         Write text into CSV as it is, also where a spreadsheet would take it for a formula;
-        otherwise an apostrophe stands before it (:mod:`whereish.publish.formats.formulas`).
+        otherwise an apostrophe stands before it (:mod:`whereish.publish.formats.text.formulas`).
+    delimiter, decimal, encoding
+        How a text table is written, where what its first block shows is not right.
+    infer_types
+        Whether kept columns of a text table leave a typed output (Parquet, JSON, GeoPackage) as the
+        numbers, dates, times and booleans that they are written as, and not as text.
+    reproject
+        Take geometries of another coordinate system to WGS84 degrees; they are refused otherwise.
+    dry_run
+        Read and check all rows, draw, write and charge nothing, and return a `DryRun`: columns,
+        guarantee, exposure of the worst subject.
     insecure_seed
         For tests only: reproducible noise, which the output states of itself.
     progress
@@ -199,6 +232,7 @@ def sanitize(
         coarsen=coarsen,
         bbox=bbox,
         wrap=wrap,
+        region=region,
         remap=remap,
     )
     if (ledger is None) != (subject is None):
@@ -206,16 +240,35 @@ def sanitize(
             "ledger and subject belong together: the column of whom to charge, and where"
         )
     rng = secure(None if insecure_seed is None else SeededRandomness(insecure_seed))
-    if not isinstance(source, str | Path):
-        if output is not None or sha256 is not None:
-            raise InvalidInput("output and sha256 are for files; a frame comes back as it was")
+    if not _names_files(source):
+        if output is not None or sha256 is not None or dry_run:
+            raise InvalidInput(
+                "output, sha256 and dry_run are for files; a frame comes back as it was"
+            )
         return _frame(source, plan, ledger, subject, rng)
     if output is None:
         raise InvalidInput("a file needs an output to be written to")
     job = FileJob(
-        Path(source), Path(output), plan, subject, layer, sha256, rng, progress, keep_formulas
+        Inputs.of(source),
+        Path(refuse_address(output, "output")),
+        plan,
+        subject,
+        layer,
+        sha256,
+        rng,
+        progress,
+        keep_formulas,
+        infer_types,
+        Dialect(delimiter, decimal, encoding),
+        reproject,
     )
-    return job.run(ledger, overwrite=overwrite)
+    return job.dry_run() if dry_run else job.run(ledger, overwrite=overwrite)
+
+
+def _names_files(source: Any) -> bool:
+    if isinstance(source, list | tuple) and source:
+        return all(isinstance(one, str | Path) for one in source)
+    return isinstance(source, str | Path)
 
 
 def _frame(

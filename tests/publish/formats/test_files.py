@@ -53,8 +53,11 @@ def places(path) -> np.ndarray:
         if "geometry" in pq.read_schema(path).names:
             return gpd.read_parquet(path).get_coordinates().to_numpy()
         return pd.read_parquet(path)[["lon", "lat"]].to_numpy()
-    reader = pd.read_csv if path.suffix == ".csv" else lambda p: pd.read_json(p, lines=True)
-    return reader(path)[["lon", "lat"]].to_numpy()
+    if {".csv", ".tsv"} & set(path.suffixes):
+        frame = pd.read_csv(path, sep="\t" if ".tsv" in path.suffixes else ",")
+    else:
+        frame = pd.read_json(path, lines=True)
+    return frame[["lon", "lat"]].to_numpy()
 
 
 def stated(path) -> dict:
@@ -114,9 +117,9 @@ def test_only_what_is_named_leaves(tmp_path, kind):
 
 def test_a_folder_of_files(tmp_path):
     source = tmp_path / "in"
-    (source / "year=2026").mkdir(parents=True)
+    (source / "2026").mkdir(parents=True)
     people().to_parquet(source / "a.parquet")
-    people(100).to_csv(source / "year=2026" / "b.csv", index=False)
+    people(100).to_csv(source / "2026" / "b.csv", index=False)
     (source / "_SUCCESS").write_text("")
     ledger = wh.open_ledger(tmp_path / "l.db", cap="10/m")
     release = wh.sanitize(
@@ -124,7 +127,7 @@ def test_a_folder_of_files(tmp_path):
     )
     assert release.rows == ROWS + 100
     names = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
-    assert names == ["a.parquet", "year=2026/b.csv", "year=2026/b.csv.whereish.json"]
+    assert names == ["2026/b.csv", "2026/b.csv.whereish.json", "a.parquet"]
     assert ledger.statement("p3").entries[0].times == 40
     with pytest.raises(InvalidInput, match="exists"):
         wh.sanitize(source, tmp_path / "out", lon="lon", lat="lat", epsilon=EPS, overwrite=True)

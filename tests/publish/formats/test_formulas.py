@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import whereish as wh
-from whereish.publish.formats.formulas import NOTE
+from whereish.publish.formats.text.formulas import NOTE
 
 FORMULAS = [
     "=1+1",

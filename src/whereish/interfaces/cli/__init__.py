@@ -36,7 +36,7 @@ COMMANDS = {
     "relay": "whereish.interfaces.cli.service.relay",
     "report": "whereish.interfaces.cli.report",
     "reproduce": "whereish.studies.command",
-    "sanitize": "whereish.interfaces.cli.sanitize",
+    "sanitize": "whereish.interfaces.cli.files.sanitize",
     "serve": "whereish.interfaces.cli.service.serve",
     "token": "whereish.interfaces.cli.service.token",
     "trace": "whereish.interfaces.cli.trace",

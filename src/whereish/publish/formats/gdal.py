@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from whereish.errors import InvalidInput, import_extra
-from whereish.publish.formats.crs import require_degrees
+from whereish.publish.formats.crs import ToDegrees, reprojected, require_degrees, to_degrees
 from whereish.publish.formats.geojson import count_features
 from whereish.publish.formats.registry import STATEMENT, format_of
 from whereish.publish.formats.tables import BATCH_ROWS, Table, Wanted, Writing, check_columns
@@ -50,7 +50,7 @@ def open_table(
             layer = _layer(path, wanted.layer, counts, pyogrio)
             info = pyogrio.read_info(path, layer=layer, force_feature_count=True)
             check_columns(path.name, [geometry, *info["fields"]], wanted.columns)
-            crs = require_degrees(info["crs"], f"the input {path.name}")
+            crs, moved, known = _system(info["crs"], f"the input {path.name}", wanted.reproject)
             meta, reader = stack.enter_context(
                 pyogrio.open_arrow(
                     path, layer=layer, columns=fields, batch_size=BATCH_ROWS, use_pyarrow=True
@@ -58,19 +58,27 @@ def open_table(
             )
         except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError):
             raise InvalidInput(
-                f"the input {path.name} cannot be read as {path.suffix[1:]}: is it damaged?"
+                f"the input {path.name} cannot be read as {path.suffix[1:]}: is it damaged, or is a"
+                " file missing that belongs beside it?"
             ) from None
         names = [*fields, meta["geometry_name"] or "wkb_geometry"]
         stored = pa.schema([reader.schema.field(name).remove_metadata() for name in names])
         schema = pa.schema([*(stored.field(name) for name in fields), (geometry, stored.types[-1])])
-        batches = (
+        batches: Iterator[pa.RecordBatch] = (
             pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=schema)
             for batch in reader
         )
+        if moved is not None:
+            schema, batches = reprojected(batches, schema, geometry, moved)
         rows = info["features"] if features is None else features
         if counts is not None:
             rows = counts.get(layer, rows)
-        yield Table(schema, _all_of(batches, rows, path), None, crs)
+        said = None if known is None else f"reprojected from {known}"
+        yield Table(schema, _all_of(batches, rows, path), None, crs, (*info["fields"],), said)
+
+
+def _system(crs: Any, what: str, reproject: bool) -> tuple[str, ToDegrees | None, str | None]:
+    return to_degrees(crs, what) if reproject else (require_degrees(crs, what), None, None)
 
 
 @contextlib.contextmanager

@@ -32,7 +32,8 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
     schema = pa.schema(fields)
     parse = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     with arrow_json.open_json(path, read_options=read, parse_options=parse) as reader:
-        yield Table(schema, (batch.select(list(wanted.columns)) for batch in reader))
+        batches = (batch.select(list(wanted.columns)) for batch in reader)
+        yield Table(schema, batches, present=tuple(inferred.names))
 
 
 def _text(field: pa.Field) -> pa.Field:

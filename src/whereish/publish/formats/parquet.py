@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from whereish.errors import InvalidInput
-from whereish.publish.formats.crs import require_degrees
+from whereish.publish.formats.crs import reprojected, require_degrees, to_degrees
 from whereish.publish.formats.tables import BATCH_ROWS, Table, Wanted, Writing, check_columns
 
 __all__ = ["default_geometry", "geo_metadata", "open_table", "write_table"]
@@ -32,26 +32,35 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
     with parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
         schema = file.schema_arrow
         check_columns(path.name, schema.names, wanted.columns)
-        crs = _crs(path.name, schema.metadata or {}, wanted.geometries)
         batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.columns))
-        yield Table(schema, batches, file.metadata.num_rows, crs)
+        crs, said = None, None
+        for geometry in wanted.geometries:
+            found, what = _declared(path.name, schema.metadata or {}, geometry)
+            if not wanted.reproject:
+                here = require_degrees(found, what)
+                crs = crs or here
+                continue
+            here, moved, known = to_degrees(found, what)
+            crs = crs or here
+            if moved is not None:
+                said = f"reprojected from {known}"
+                read = pa.schema([schema.field(name) for name in wanted.columns])
+                read, batches = reprojected(batches, read, geometry, moved)
+                schema = schema.set(schema.get_field_index(geometry), read.field(geometry))
+        yield Table(schema, batches, file.metadata.num_rows, crs, tuple(schema.names), said)
 
 
-def _crs(name: str, metadata: dict[bytes, bytes], geometries: Any) -> str | None:
-    if not geometries:
-        return None
-    systems = []
-    for column in geometries:
-        what = f"geometry {column!r} of {name}"
-        try:
-            described = json.loads(metadata[b"geo"])["columns"][column]
-        except (KeyError, ValueError, TypeError):
-            raise InvalidInput(
-                f"{what} is not described in GeoParquet metadata, so its coordinate system is"
-                " unknown: write the file as GeoParquet, or give lon and lat columns"
-            ) from None
-        systems.append(require_degrees(described.get("crs", _DEFAULT_CRS), what))
-    return systems[0]
+def _declared(name: str, metadata: dict[bytes, bytes], column: str) -> tuple[Any, str]:
+    """The coordinate system of a geometry as the file has it, and what messages call it."""
+    what = f"geometry {column!r} of {name}"
+    try:
+        described = json.loads(metadata[b"geo"])["columns"][column]
+    except (KeyError, ValueError, TypeError):
+        raise InvalidInput(
+            f"{what} is not described in GeoParquet metadata, so its coordinate system is"
+            " unknown: write the file as GeoParquet, or give lon and lat columns"
+        ) from None
+    return described.get("crs", _DEFAULT_CRS), what
 
 
 def default_geometry(path: Path) -> str | None:

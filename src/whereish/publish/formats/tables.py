@@ -18,7 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 from whereish.errors import InvalidInput, WhereishError
-from whereish.publish.formats.registry import format_of
+from whereish.publish.formats.registry import ending_of, format_of
+from whereish.publish.formats.text.dialect import Dialect
 
 __all__ = [
     "BATCH_ROWS",
@@ -34,12 +35,21 @@ BATCH_ROWS = 131_072
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which columns to read; text formats read `numbers` as doubles and the rest as text."""
+    """Which columns to read, and how.
+
+    Text formats read `numbers` as doubles and the rest as text; with `infer_types` as what they
+    are written as, save `text_columns`.  `dialect` is what is declared of a text format, and
+    `reproject` asks that geometries of another coordinate system be taken to WGS84 degrees.
+    """
 
     columns: Sequence[str]
     numbers: Sequence[str] = ()
     geometries: Sequence[str] = ()
     layer: str | None = None
+    text_columns: Sequence[str] = ()
+    infer_types: bool = False
+    dialect: Dialect | None = None
+    reproject: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,13 +57,16 @@ class Table:
     """An open table.
 
     `rows` is None where the file does not state it; `crs` is the coordinate system (PROJJSON)
-    of its geometries, None where there are none.
+    of its geometries, None where there are none.  `present` has the names of all its columns,
+    where the format knows them, and `read_as` what is to be said of how it was read.
     """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     rows: int | None = None
     crs: str | None = None
+    present: tuple[str, ...] = ()
+    read_as: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,13 +95,13 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
         )
     if wanted.layer is not None and kind.geometry != "only":
         raise InvalidInput(
-            f"the input {path.name} has no layers, since {path.suffix} files have none: leave layer"
-            " out"
+            f"the input {path.name} has no layers, since {ending_of(path)} files have none: leave"
+            " layer out"
         )
     if path.stat().st_size == 0:
         raise InvalidInput(f"the input {path.name} is empty")
     with contextlib.ExitStack() as stack:
-        with hide_reader_errors(path.name, path.suffix, wanted):
+        with hide_reader_errors(path.name, ending_of(path), wanted):
             try:
                 table = stack.enter_context(kind.load().open_table(path, wanted))
             except OSError:  # Arrow's word for many kinds of damage
@@ -98,7 +111,7 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
 
 def write_table(path: Path, writing: Writing, batches: Iterator[pa.RecordBatch]) -> None:
     """Write a new file of the kind that its ending names."""
-    format_of(path, "the output").load().write_table(path, writing, batches)
+    format_of(path, "the output", written=True).load().write_table(path, writing, batches)
 
 
 def absent(path: Path) -> str:
@@ -168,7 +181,7 @@ def _guarded(
     batches: Iterator[pa.RecordBatch], path: Path, wanted: Wanted
 ) -> Iterator[pa.RecordBatch]:
     """The batches; whatever their reader raises is the file's fault."""
-    with hide_reader_errors(path.name, path.suffix, wanted):
+    with hide_reader_errors(path.name, ending_of(path), wanted):
         while True:
             try:
                 batch = next(batches, None)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
+from whereish.publish.rows.bad_rows import BadRows
 
-__all__ = ["points_from_wkb", "wkb_from_points"]
+__all__ = ["points_from_wkb", "refuse_missing", "wkb_from_points"]
 
 _POINT = np.dtype([("order", "u1"), ("type", "<u4"), ("x", "<f8"), ("y", "<f8")])
 _SRID_FLAG, _TYPE_BITS = 0x20000000, 0x0FFFFFFF
@@ -32,8 +33,7 @@ def points_from_wkb(column: pa.Array, name: str) -> FloatArray:
     offsets = np.frombuffer(offsets_buffer, np.int64)[window]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, "u1")
     lengths = np.diff(offsets)
-    if (lengths < _POINT.itemsize).any():
-        raise _not_points(name)
+    _refuse_other_shapes(data, offsets, lengths, name)
     out = np.empty((len(column), 2))
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
@@ -64,10 +64,62 @@ def _decoded(raw: NDArray[np.uint8], endian: str, length: int, name: str) -> Flo
     return out
 
 
+_SHAPES = {
+    2: "lines",
+    3: "polygons",
+    4: "multipoints",
+    5: "multilines",
+    6: "multipolygons",
+    7: "collections",
+}
+_CURES = {
+    "lines": "release their points as rows, or whereish trace for a person's track",
+    "multilines": "release their points as rows, or whereish trace for a person's track",
+    "multipoints": "give each point a row of its own (gdf.explode())",
+    "polygons": "release one point of each, such as gdf.representative_point()",
+    "multipolygons": "release one point of each, such as gdf.representative_point()",
+    "collections": "give each shape a row of its own (gdf.explode())",
+}
+
+
+def _refuse_other_shapes(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64], name: str
+) -> None:
+    """Refuse what is no point, by the name of its shape and the numbers of its rows."""
+    kinds = np.zeros(len(lengths), np.int64)
+    for order, endian in ((0, ">"), (1, "<")):
+        mine = np.flatnonzero(lengths >= 5)
+        mine = mine[data[offsets[mine]] == order]
+        codes = data[offsets[mine][:, None] + np.arange(1, 5)].copy().view(endian + "u4")[:, 0]
+        kinds[mine] = (codes & _TYPE_BITS) % 1000
+    kinds[(kinds == 1) & (lengths < _POINT.itemsize)] = 0
+    wrong = kinds != 1
+    if not wrong.any():
+        return
+    first = int(kinds[np.flatnonzero(wrong)[0]])
+    if first not in _SHAPES:
+        raise _not_points(name)
+    shape, count = _SHAPES[first], int((kinds == first).sum())
+    raise BadRows(
+        f"column {name!r} must hold points; {count} are {shape}",
+        kinds == first,
+        f": {_CURES[shape]}",
+    )
+
+
+def refuse_missing(column: Any, name: str) -> None:
+    """Refuse a column that has no place in some of its rows."""
+    if column.null_count:
+        raise BadRows(
+            f"column {name!r} must have a place in every row; {column.null_count} are missing",
+            column.is_null(),
+            ": drop those rows first",
+        )
+
+
 def _not_points(name: str) -> InvalidInput:
     return InvalidInput(
-        f"column {name!r} must hold points in well-known binary; got something else: sanitise"
-        " the representative point of other shapes, or drop those rows"
+        f"column {name!r} must hold points in well-known binary; got something else: is it damaged?"
     )
 
 

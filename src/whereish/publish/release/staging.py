@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from whereish.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from whereish.publish.formats.registry import ending_of
 from whereish.publish.ledger.ledger import PENDING, RELEASED, Ledger, charges_of
 from whereish.publish.release.counts import Counts, counts_from_json, counts_to_json
 from whereish.publish.release.durable import (
@@ -122,7 +123,7 @@ class Staging:
     @property
     def staged(self) -> Path:
         """Where the output is written: the same ending, so that writers know its kind."""
-        return self.folder / f"staged{self.output.suffix}"
+        return self.folder / f"staged{ending_of(self.output)}"
 
     @property
     def beside(self) -> Path:

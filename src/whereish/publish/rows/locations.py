@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, WhereishWarning
-from whereish.publish.formats.wkb import points_from_wkb, wkb_from_points
+from whereish.publish.formats.wkb import points_from_wkb, refuse_missing, wkb_from_points
 from whereish.publish.rows.bad_rows import BadRows
 
 __all__ = [
@@ -83,7 +83,7 @@ class GeometryColumn:
         column = batch.column(self.name)
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
-        _refuse_missing(column, self.name)
+        refuse_missing(column, self.name)
         if pa.types.is_struct(column.type) and {"x", "y"} <= {f.name for f in column.type}:
             return np.column_stack([_numbers(column.field(axis), self.name) for axis in "xy"])
         if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
@@ -198,16 +198,7 @@ def _numbers(column: Any, name: str) -> FloatArray:
     kind = column.type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
         raise InvalidInput(f"column {name!r} must hold numbers; got {kind}")
-    _refuse_missing(column, name)
+    refuse_missing(column, name)
     # Unsafe, since the message of a refused cast would quote the value.
     values: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return values
-
-
-def _refuse_missing(column: Any, name: str) -> None:
-    if column.null_count:
-        raise BadRows(
-            f"column {name!r} must have a place in every row; {column.null_count} are missing",
-            column.is_null(),
-            ": drop those rows first",
-        )

@@ -56,6 +56,7 @@ class Plan(TypedDict, total=False):
     coarsen: Mapping[str, str | TimeStep] | None
     bbox: Box | Sequence[float] | None
     wrap: bool
+    region: Box | Sequence[float] | None
     remap: PlaceMap | Sites | None
 
 
@@ -100,6 +101,7 @@ def build_sanitizer(plan: Plan, *, geometry: str | None = None) -> BatchSanitize
         coarsen={name: TimeStep.of(step) for name, step in (plan.get("coarsen") or {}).items()},
         bbox=Box.of(plan.get("bbox")),
         wrap=plan.get("wrap", False),
+        region=Box.of(plan.get("region")),
         remap=as_place_map(plan.get("remap")),
         level_column=level_column,
         rebuild=rebuild if level_column is not None else None,

@@ -43,7 +43,7 @@ from whereish.randomness import Randomness
 from whereish.space.box import Box
 from whereish.space.plane import Plane
 from whereish.space.points import Points
-from whereish.space.sphere import within_180
+from whereish.space.sphere import Sphere, within_180
 from whereish.units import Epsilon
 
 __all__ = ["METADATA_KEY", "BatchSanitizer"]
@@ -81,6 +81,7 @@ class BatchSanitizer:
     coarsen: Mapping[str, TimeStep] = field(default_factory=dict)
     bbox: Box | None = None
     wrap: bool = False
+    region: Box | None = None
     remap: PlaceMap | None = None
     level_column: str | None = None
     rebuild: Callable[[Epsilon], Mechanism] | None = None
@@ -125,11 +126,17 @@ class BatchSanitizer:
                     "the mechanism must live where degrees can enter: on the globe or on a"
                     f" projected plane; got {space.description}"
                 )
-        elif not all(in_metres) or not isinstance(space, Plane) or self.remap is not None:
+        elif not all(in_metres) or not isinstance(space, Plane) or self._in_degrees:
             raise InvalidInput(
                 "coordinates in metres need a mechanism on a plane, for all locations, and no"
-                f" remap (which is in degrees); the mechanism lives in {space.description}"
+                " remap or region (which are in degrees); the mechanism lives in"
+                f" {space.description}"
             )
+
+    @property
+    def _in_degrees(self) -> bool:
+        """Whether something is asked of reports that has a meaning in degrees alone."""
+        return self.remap is not None or self.region is not None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -216,6 +223,11 @@ class BatchSanitizer:
         }
         if self.level_column is not None:
             stated["level"] = "each row has its own level, at most the one stated"
+        if self.region is not None:
+            stated["clamped"] = (
+                "reports outside the declared region were moved to its closest place, which keeps"
+                " the guarantee"
+            )
         if self.remap is not None:
             stated["remapped"] = "reports were moved to public places, which keeps the guarantee"
         if self.coarsen:
@@ -254,6 +266,14 @@ class BatchSanitizer:
             # Again afterwards: what Arrow computes, it also computes from what nulls cover.
             arrays.append(compacted(step.floor(compacted(batch.column(name)), name)))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """Refuse what a release would refuse of one batch; nothing is drawn."""
+        self.levels(batch)
+        for location in self.locations:
+            self._refuse_outside(self._within_180(location, location.read(batch)))
+        for name, step in self.coarsen.items():
+            step.floor(batch.column(name), name)
 
     def levels(self, batch: pa.RecordBatch) -> FloatArray | None:
         """Each row's own level per metre, checked; None where all share one."""
@@ -305,6 +325,8 @@ class BatchSanitizer:
                     build, self.mechanism, "the mechanism of a row's level"
                 )
                 lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng, in_metres)
+        if self.region is not None:
+            lon, lat = _clamped(lon, lat, self.region)
         if self.remap is not None:
             remap, reports = self.remap, np.column_stack([lon, lat])
             moved = call_hiding_errors(lambda: np.array(remap(reports), float), remap, "the remap")
@@ -332,6 +354,17 @@ class BatchSanitizer:
                 f"{outside} rows lie outside the declared bbox: are latitude and longitude"
                 " swapped, or is the bbox too small?"
             )
+
+
+def _clamped(lon: FloatArray, lat: FloatArray, region: Box) -> tuple[FloatArray, FloatArray]:
+    """Reports in the region as they are, others at its closest place."""
+    reports = np.column_stack([lon, lat])
+    outside = ~region.contains_degrees(reports)
+    moved = Sphere.clamp(reports[outside], region)
+    if region.x_low >= -180.0 and region.x_high <= 180.0:
+        moved = region.clamp(moved)  # the last bit of a longitude, which was wrapped
+    reports[outside] = moved
+    return np.ascontiguousarray(reports[:, 0]), np.ascontiguousarray(reports[:, 1])
 
 
 def _drawn(

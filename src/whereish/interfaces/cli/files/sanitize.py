@@ -16,7 +16,6 @@ from whereish.units import Epsilon
 if TYPE_CHECKING:
     from whereish.publish.rows.plan import Plan
     from whereish.space.box import Box
-    from whereish.space.sites import Sites
 
 __all__ = ["command"]
 
@@ -49,13 +48,12 @@ class Step(SafeParamType):
 
 
 @click.command("sanitize")
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
     required=True,
-    help="The new file, or for a folder the new folder.",
+    help="The new file, or for a folder or several files the new folder; '-' is standard output.",
 )
 @click.option("--lon", help="Column of longitudes, in degrees.")
 @click.option("--lat", help="Column of latitudes, in degrees.")
@@ -93,10 +91,26 @@ class Step(SafeParamType):
     is_flag=True,
     help="Longitudes count from 0 to 360; else those beyond 180 are refused.",
 )
+@click.option("--region", type=BBOX, help="Where reports stay: those outside move to its border.")
 @click.option(
     "--remap",
-    type=click.Path(path_type=Path),
-    help="A public table with columns lon and lat: reports move to the closest of its places.",
+    metavar="FILE|h3:N",
+    help="Reports move to the closest of public places: a table with columns lon and lat, a file of"
+    " lines (roads), or the cells of H3 at a resolution.",
+)
+@click.option("--delimiter", help="What stands between columns of text, if not found right: ';'.")
+@click.option("--decimal", help="The decimal mark of numbers in text, '.' or ','.")
+@click.option("--encoding", help="The encoding of text, as latin-1.")
+@click.option(
+    "--as-text", is_flag=True, help="Keep columns of CSV as text, also in Parquet and JSON."
+)
+@click.option(
+    "--reproject", is_flag=True, help="Take geometries of another coordinate system to WGS84."
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Read and check all rows, and say what would be released; nothing is written or charged.",
 )
 @click.option("--layer", help="The layer of a file that has several.")
 @click.option("--sha256", help="Refuse the input unless this is its SHA-256, in hex.")
@@ -114,8 +128,8 @@ class Step(SafeParamType):
     help="For tests only: reproducible noise, which protects nobody; the output says so.",
 )
 def command(
-    source: Path,
-    output: Path,
+    sources: tuple[str, ...],
+    output: str,
     lon: str | None,
     lat: str | None,
     geometry: str | None,
@@ -127,7 +141,14 @@ def command(
     coarsen: tuple[tuple[str, str], ...],
     bbox: Box | None,
     wrap: bool,
-    remap: Path | None,
+    region: Box | None,
+    remap: str | None,
+    delimiter: str | None,
+    decimal: str | None,
+    encoding: str | None,
+    as_text: bool,
+    reproject: bool,
+    dry_run: bool,
     layer: str | None,
     sha256: str | None,
     ledger: str | None,
@@ -138,13 +159,17 @@ def command(
 ) -> None:
     """Blur the locations of SOURCE, row by row.
 
-    The endings of SOURCE and of the output name their formats, such as .csv, .parquet or
-    .gpkg (an unknown one is answered by the list); a folder may hold many.  The output
+    The endings of SOURCE and of the output name their formats, such as .csv, .csv.gz, .parquet
+    or .gpkg (an unknown one is answered by the list); a folder, a pattern or several files go to
+    a folder, and '-' reads CSV from standard input.  The output
     holds the locations and the columns that --keep and --coarsen name, nothing else.  Its
     guarantee is stored in it, or beside a text file in NAME.whereish.json.  Unless an error
     says otherwise, nothing was released and nobody charged; a job with a ledger that was
     interrupted is finished by running it again.
     """
+    from whereish.interfaces.cli.files.public_places import public_places
+    from whereish.interfaces.cli.files.streams import STREAM, release_file_to_stdout, release_stdin
+    from whereish.publish.formats.text.dialect import Dialect
     from whereish.publish.ledger import open_ledger
     from whereish.publish.sanitize import sanitize
 
@@ -168,59 +193,57 @@ def command(
         "coarsen": dict(coarsen),
         "bbox": bbox,
         "wrap": wrap,
-        "remap": None if remap is None else _sites(remap),
+        "region": region,
+        "remap": None if remap is None else public_places(remap),
     }
+    book: dict[str, Any] = {
+        "ledger": None if ledger is None else open_ledger(ledger),
+        "subject": subject,
+        "insecure_seed": insecure_seed,
+    }
+    if STREAM in sources:
+        if sources != (STREAM,) or output != STREAM:
+            raise InvalidInput(
+                "standard input goes to standard output: 'whereish sanitize - -o - > NAME'. A"
+                " release to a file must find its input again after a crash"
+            )
+        release_stdin(plan, Dialect(delimiter, decimal, encoding), **book)
+        return
+    files: dict[str, Any] = {
+        "layer": layer,
+        "sha256": sha256,
+        "keep_formulas": keep_formulas,
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "encoding": encoding,
+        "infer_types": not as_text,
+        "reproject": reproject,
+    }
+    source = sources[0] if len(sources) == 1 else list(sources)
+    if output == STREAM and not dry_run:
+        release_file_to_stdout(source, **book, **files, **plan)
+        return
+    if dry_run:
+        target = "reports.csv" if output == STREAM else output
+        click.echo(str(sanitize(source, target, dry_run=True, **book, **files, **plan)))
+        return
     with _progress() as show:
         release = sanitize(
             source,
             output,
-            ledger=None if ledger is None else open_ledger(ledger),
-            subject=subject,
-            layer=layer,
-            sha256=sha256,
             overwrite=overwrite,
-            keep_formulas=keep_formulas,
-            insecure_seed=insecure_seed,
             progress=show,
+            **book,
+            **files,
             **plan,
         )
     click.echo(str(release))
     if release.resumed:
         click.echo("an earlier run had drawn them; this one finished it, and charged nobody twice")
-    if _has_tracks(source):
-        click.echo(
-            "a GPX file is mostly one person's track: whereish trace reports a track within one"
-            " budget for all of it"
-        )
-    elif subject is None:
+    if subject is None and not any("track" in note for note in release.notes):
         click.echo("rows that are one person's track are better reported by whereish trace")
     if release.reproducible:
         click.echo("WARNING: made with --insecure-seed; this noise protects nobody", err=True)
-
-
-def _has_tracks(source: Path) -> bool:
-    """Whether a file, or one of a folder, is of the kind that devices record tracks in."""
-    from whereish.publish.formats.registry import FORMATS
-
-    endings = [suffix for one in FORMATS if one.holds_tracks for suffix in one.suffixes]
-    files = source.rglob("*") if source.is_dir() else [source]
-    return any(path.suffix in endings for path in files)
-
-
-def _sites(path: Path) -> Sites:
-    """The public places of a table."""
-    import numpy as np
-
-    from whereish.publish.formats.tables import Wanted, open_table
-    from whereish.publish.rows.locations import LonLat
-    from whereish.space.points import Points
-    from whereish.space.sites import Sites
-    from whereish.space.sphere import Sphere
-
-    names = ("lon", "lat")
-    with open_table(path, Wanted(names, names)) as table:
-        places = [LonLat(*names).read(batch) for batch in table.batches]
-    return Sites(Points(np.concatenate([np.empty((0, 2)), *places]), Sphere()))
 
 
 @contextlib.contextmanager

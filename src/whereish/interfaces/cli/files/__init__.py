@@ -1,0 +1,1 @@
+"""``whereish sanitize``, and what it reads and writes beside files."""

@@ -1,0 +1,1 @@
+"""Text with a delimiter between columns: its dialect, the types of its columns, formulas."""
