@@ -1,19 +1,75 @@
-"""A change in one module reaches kernels that were compiled from another."""
+"""Machine code is compiled once, for whoever needs it, and never used when stale."""
 
 from __future__ import annotations
 
+import os
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import whereish
+from whereish.compiled import kernel
+from whereish.compiled.digest import digest
+from whereish.mechanisms.noise import planar_laplace
 
 DRAW = """
 import numpy as np, whereish as wh
-cells = wh.PlanarLaplace("1/200 m").cells(np.zeros((50, 2)), rng=wh.SeededRandomness(1))
+noise = wh.PlanarLaplace("1/200 m")
+noise.warm()
+cells = noise.cells(np.zeros((50, 2)), rng=wh.SeededRandomness(1))
 print(np.abs(cells[:, 1]).max())
 """
+TOY = """
+from whereish.compiled import kernel
+
+@kernel
+def half(x):
+    return x / 2
+
+@kernel
+def quarter(x):
+    return half(half(x))
+"""
+CALL = """
+import sys
+from toy import half, quarter
+{before}
+assert quarter(8.0) == 2.0
+stats = quarter.dispatcher.stats
+print(sum(stats.cache_misses.values()), sum(stats.cache_hits.values()))
+"""
+NEVER_WRITABLE = """
+from whereish.compiled import cache
+cache._may_write = lambda place: False
+"""
+
+
+def start(programme: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", programme],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def result(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out
+
+
+@pytest.fixture
+def toy(tmp_path):
+    (tmp_path / "toy.py").write_text(TOY)
+    return tmp_path
 
 
 def test_stale_machine_code_is_not_used(tmp_path):
@@ -24,15 +80,8 @@ def test_stale_machine_code_is_not_used(tmp_path):
     )
 
     def drawn() -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", DRAW],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(tmp_path), "PATH": ""},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return int(done.stdout)
+        home = str(tmp_path)
+        return int(result(start(DRAW, tmp_path, PYTHONPATH=home, WHEREISH_CACHE=f"{home}/cache")))
 
     assert drawn() > 0
     shared = tmp_path / "whereish" / "sampling" / "words.py"
@@ -41,3 +90,61 @@ def test_stale_machine_code_is_not_used(tmp_path):
     assert edited != text
     shared.write_text(edited.replace("if word >> np.uint64(63):", "if False:"))
     assert drawn() == 0, "every angle is now 0 or half a turn"
+
+
+def test_processes_that_start_together_compile_once(toy):
+    together = [start(CALL.format(before=""), toy, WHEREISH_CACHE="cache") for _ in range(4)]
+    counts = [tuple(map(int, result(process).split())) for process in together]
+    assert sorted(counts) == [(0, 1)] * 3 + [(1, 0)]
+
+
+def test_code_compiled_before_is_read_where_nothing_can_be_written(toy):
+    assert result(start(CALL.format(before=""), toy, WHEREISH_CACHE="cache")).split() == ["1", "0"]
+    kept = sorted((toy / "cache").iterdir())
+    frozen = CALL.format(before=NEVER_WRITABLE)
+    found = result(start(frozen, toy, WHEREISH_CACHE="cache", WHEREISH_COMPILE="refuse"))
+    assert found.split() == ["0", "1"]
+    assert sorted((toy / "cache").iterdir()) == kept
+
+
+def test_without_any_folder_a_process_compiles_for_itself(toy):
+    programme = CALL.format(before="") + "\nfrom whereish.compiled.cache import folders"
+    found = result(start(f"{programme}\nprint(folders())", toy, WHEREISH_CACHE="/proc/none"))
+    assert found.splitlines()[1] == "()"
+
+
+def test_what_would_be_compiled_is_refused_by_name_when_asked(toy):
+    refused = start(CALL.format(before=""), toy, WHEREISH_CACHE="cache", WHEREISH_COMPILE="refuse")
+    _, errors = refused.communicate(timeout=300)
+    assert refused.returncode == 1
+    assert "NotCompiled: toy.quarter for (float64,)" in errors
+
+
+def test_only_a_few_versions_of_a_kernel_are_kept(toy):
+    for divisor in range(2, 8):
+        (toy / "toy.py").write_text(TOY.replace("x / 2", f"x / {divisor}.0"))
+        result(start("import toy; toy.half(1.0)", toy, WHEREISH_CACHE="cache"))
+    versions = list((toy / "cache").glob("toy.half-*.nbi"))
+    assert len(versions) == 4
+    assert len(list((toy / "cache").glob("*.nbc"))) == 4
+
+
+def test_the_digest_follows_what_is_computed_and_nothing_else():
+    values = {"np": np, "kernel": kernel}
+    base = "@kernel\ndef inner(x):\n    return x + C\n@kernel\ndef outer(x):\n    return inner(x)\n"
+
+    def digest_of(text: str) -> str:
+        names: dict = {**values, "__name__": "toy"}
+        exec(compile(text, "toy.py", "exec"), names)
+        return digest(names["outer"].function, "")
+
+    first = digest_of(f"C = 1.0\n{base}")
+    assert digest_of(f"# moved down\n\n\nC = 1.0\n{base}") == first
+    assert digest_of(f"C = 1.0000000000000002\n{base}") != first
+    assert digest_of(f"C = 1.0\n{base}".replace("x + C", "x - C")) != first
+    with pytest.raises(TypeError, match="a kernel names C, a dict"):
+        digest_of(f"C = {{}}\n{base}")
+
+
+def test_kernels_are_pickled_by_name():
+    assert pickle.loads(pickle.dumps(planar_laplace._cells)) is planar_laplace._cells

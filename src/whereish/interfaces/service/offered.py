@@ -112,12 +112,14 @@ def offer(said: MechanismConfig, beside: Path) -> Offered:
             " plane whose scale is proven"
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    if steady := isinstance(mechanism, RoundedMechanism):
+        mechanism.warm()  # a kernel takes the same steps for every report; balls may not
     return Offered(
         said.id,
         mechanism,
         charged_epsilon(mechanism),
         _accuracy_m(mechanism),
-        isinstance(mechanism, RoundedMechanism),
+        steady,
         now,
         sha256,
     )

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
+from whereish.compiled import is_numba_loaded
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable
 from whereish.privacy.guarantee import Guarantee
@@ -152,9 +153,10 @@ class RoundedMechanism(Composable, ABC):
         cells, state = np.empty((1, 2), np.int64), np.empty(1, np.uint8)
         while True:
             words = source.words(self.words_per_draw)
-            if not self._fast(words, secrets, cells, state):
+            balls = _are_for_balls(1)
+            if not balls and not self._fast(words, secrets, cells, state):
                 break
-            self._settle(words, secrets, cells, state, source, False)
+            self._settle(words, secrets, cells, state, source, balls)
             if state[0] != REJECTED:
                 break
         return self._node(tuple(cells[0].tolist()))
@@ -170,6 +172,7 @@ class RoundedMechanism(Composable, ABC):
         """The reports as lattice indices; `balls_only` decides every one of them in Arb."""
         source, count = secure(rng), checked_threads(threads)
         coordinates = self.check_secrets(secrets)
+        balls_only = balls_only or _are_for_balls(len(coordinates))
         cells = np.empty((len(coordinates), self.space.dimension), np.int64)
         state = np.empty(_BLOCK, np.uint8)
         pending: NDArray[np.intp] | None = None
@@ -179,6 +182,12 @@ class RoundedMechanism(Composable, ABC):
                 continue
             pending = self._round(coordinates, pending, cells, state, source, balls_only)
         return self._canonical(cells)
+
+    def warm(self) -> None:
+        """Load or compile the kernel now: no report waits for it, and balls draw none alone."""
+        words = np.full(self.words_per_draw, 2**63, np.uint64)
+        cells, state = np.empty((1, self.space.dimension), np.int64), np.empty(1, np.uint8)
+        self._fast(words, np.zeros((1, self.space.dimension)), cells, state)
 
     def check_secrets(self, secrets: Points | ArrayLike) -> FloatArray:
         """The coordinates of secrets in the declared region and within reach of the lattice."""
@@ -217,8 +226,7 @@ class RoundedMechanism(Composable, ABC):
             else:
                 here = secrets[rows[low:high]]
                 block = np.empty((high - low, cells.shape[1]), np.int64)
-            left = self._fast(words, here, block, state[: high - low])
-            if left or balls_only:
+            if balls_only or self._fast(words, here, block, state[: high - low]):
                 self._settle(words, here, block, state[: high - low], rng, balls_only)
                 again = np.flatnonzero(state[: high - low] == REJECTED) + low
                 rejected.append(again if rows is None else rows[again])
@@ -307,6 +315,27 @@ class RoundedMechanism(Composable, ABC):
                 elif report == REJECTED:
                     return None
             uniforms = [u.extended(rng) for u in uniforms]
+
+
+class _Balls:
+    """How many draws of this process may still go to balls alone.
+
+    So many take less time than it takes to load a compiled kernel, let alone to compile it.
+    """
+
+    left = 2000
+
+
+def _are_for_balls(count: int) -> bool:
+    """Whether so few reports were drawn that loading the kernel would take longer.
+
+    The cells are the same: where the kernel decides, so do the balls, from the same words,
+    since their intervals are 2^11 times as narrow (``tests/mechanisms/noise/test_few.py``).
+    """
+    if count > _Balls.left or is_numba_loaded():
+        return False
+    _Balls.left -= count
+    return True
 
 
 def check_resolution(extent: float, step: float, *, given: str = "at this epsilon") -> None:

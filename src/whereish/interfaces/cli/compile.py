@@ -1,0 +1,39 @@
+"""``whereish compile``: compile everything ahead of its first use."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from whereish.errors import NotWritten
+
+__all__ = ["command"]
+
+
+@click.command("compile")
+def command() -> None:
+    """Compile every numerical kernel now, so that no later command waits for it.
+
+    Kernels are compiled when they are first used, which takes seconds, and kept for later
+    processes.  Run this when an image is built or after an installation.  WHEREISH_CACHE names
+    the folder; without it, they are kept inside the installed package or, where that cannot be
+    written, in the user's cache.  Later users need only be able to read it.
+    """
+    from whereish.compiled.cache import writable_folder
+
+    place = writable_folder()
+    if place is None:
+        raise NotWritten(
+            "no folder for compiled code can be written: set WHEREISH_CACHE to one that can"
+        )
+    from whereish.compiled.index import kernels
+    from whereish.interfaces.warm_up import exercises
+
+    start = time.process_time()
+    every = list(exercises())
+    for number, (name, exercise) in enumerate(every, 1):
+        click.echo(f"{number} of {len(every)}: {name}", err=True)
+        exercise()
+    spent, compiled = time.process_time() - start, sum(k.is_compiled for k in kernels())
+    click.echo(f"{compiled} kernels are compiled in {place} ({spent:.0f} s of CPU)")
