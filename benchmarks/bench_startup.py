@@ -21,6 +21,11 @@ MANY = (
     "wh.perturb(np.zeros(100_000), np.zeros(100_000), epsilon='ln(4)/200 m')"
 )
 SITES = "lon,lat,prior\n2.30,48.80,0.2\n2.31,48.81,0.3\n2.32,48.82,0.5\n"
+ZONES = (
+    '{"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"epsilon": '
+    '"4/km"}, "geometry": {"type": "Polygon", "coordinates": [[[2.3, 48.75], [2.35, 48.75], '
+    "[2.35, 48.8], [2.3, 48.75]]]}}]}"
+)
 TRACE = "\n".join(f"{48.8 + 1e-4 * i:.4f},2.3" for i in range(20))
 COMMANDS = [
     REPORT,
@@ -30,9 +35,9 @@ COMMANDS = [
     "audit optimal.npz",
     "report --at 48.8,2.3 --mechanism optimal.npz",
     "compare --sites sites.csv --epsilon 1/km",
-    "build map philadelphia --cells 12 -o map.npz",
+    "build map zones.geojson --default 1/km --cell 1km --region 2.2,48.7,2.4,48.9 -o map.npz",
     "audit map.npz",
-    "report --at 39.95,-75.16 --mechanism map.npz",
+    "report --at 48.8,2.3 --mechanism map.npz",
     "plot map.npz -o map.png",
     "export map.npz map.tif",
     "ledger create ledger.sqlite --cap 1/km",
@@ -75,6 +80,7 @@ def main() -> list[str]:
     with tempfile.TemporaryDirectory() as name:
         here = Path(name)
         (here / "sites.csv").write_text(SITES)
+        (here / "zones.geojson").write_text(ZONES)
 
         def cold(*commands: Sequence[str]) -> float:
             with tempfile.TemporaryDirectory() as empty:

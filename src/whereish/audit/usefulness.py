@@ -19,7 +19,6 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import beta
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
@@ -181,6 +180,8 @@ def _sampled(
         )
     if samples < 1:
         raise InvalidInput(f"samples must be at least 1; got {samples}")
+    from scipy.stats import beta
+
     places = checked_coordinates(at, mechanism.space)
     metric = Geodesic() if isinstance(mechanism.space, Sphere) else Euclidean()
     chances = []

@@ -43,7 +43,7 @@ __all__ = ["NotCompiled", "cached_dispatcher", "folders", "writable_folder"]
 
 _PACKAGE = Path(__file__).parents[1]
 _KEPT = 4  # versions of one kernel that stay in a folder
-_LOCK = ".lock"
+_LOCK, _POLL_S = ".lock", 0.25
 _RULES = {"nogil": True, "fastmath": False, "error_model": "numpy"}
 
 
@@ -210,5 +210,5 @@ def _take_lock() -> bool:
     from filelock import FileLock
 
     _Compilation.held = ExitStack()
-    _Compilation.held.enter_context(FileLock(place / _LOCK))
+    _Compilation.held.enter_context(FileLock(place / _LOCK, poll_interval=_POLL_S))
     return True
