@@ -200,3 +200,9 @@ def test_a_bbox_may_be_its_four_bounds():
             wh.sanitize(table, lon="lon", lat="lat", epsilon="1/km", bbox=bad)
     with pytest.raises(InvalidInput, match="outside the declared bbox"):
         wh.sanitize(table, lon="lon", lat="lat", epsilon="1/km", bbox=(3, 48, 4, 49))
+
+
+def test_the_sentence_of_many_reports_has_a_power_where_no_number_fits():
+    assert "stay within a factor e^3466 of each other" in in_words(
+        wh.GlobeLaplace("ln(2)/100 m"), reports=5000
+    )

@@ -52,7 +52,7 @@ def how_likely(metric: Metric, reports: int = 1, scale: float = 1.0) -> str:
             f" d = {metric.description}"
         )
     apart = min(_ROUND, key=lambda metres: abs(math.log(metres * level / math.log(2))))
-    factor = _up(math.exp(apart * level * reports))
+    factor = _factor(apart * level * reports)
     told = _told(reports)
     return (
         f"Two places {Length(apart)} apart stay within a factor {factor} of each other in"
@@ -74,7 +74,7 @@ def how_far(mechanism: Any) -> str:
 def _of_map(mechanism: EikonalMechanism, reports: int) -> str:
     levels, errors = _three_places(mechanism)
     apart = min(_ROUND, key=lambda metres: abs(math.log(metres * levels[1] / math.log(2))))
-    factors = [_up(math.exp(apart * level * reports)) for level in (levels[0], levels[2])]
+    factors = [_factor(apart * level * reports) for level in (levels[0], levels[2])]
     told = _told(reports)
     return (
         f"Levels run from {levels[0] * 1e3:.3g} to {levels[2] * 1e3:.3g} per km: two places"
@@ -124,6 +124,11 @@ def _told(reports: int) -> str:
 def _metres(length: float) -> str:
     """Rounded up: to the metre below 10 km, to the hundredth of a kilometre above."""
     return f"{math.ceil(length)} m" if length < 1e4 else f"{math.ceil(length / 10) / 100:g} km"
+
+
+def _factor(nats: float) -> str:
+    """e to so many nats, rounded up; as a power where many reports make it huge."""
+    return _up(math.exp(nats)) if nats < 50 else f"e^{math.ceil(nats)}"
 
 
 def _up(factor: float) -> str:

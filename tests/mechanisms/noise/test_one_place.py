@@ -129,7 +129,7 @@ def test_perturb_of_one_place_follows_the_law_of_many():
     """Radii by both ways: Kolmogorov-Smirnov accepts, and rejects noise of 1.1 times the size."""
     from scipy.stats import ks_2samp
 
-    count = 8_000
+    count = 30_000
     one = np.array([np.ravel(wh.perturb(2.0, 48.0, epsilon="ln(4)/200 m")) for _ in range(count)])
     many = np.column_stack(
         wh.perturb(np.full(count, 2.0), np.full(count, 48.0), epsilon="ln(4)/200 m")
