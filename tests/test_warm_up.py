@@ -19,7 +19,7 @@ ROOT = Path(whereish.__file__).parent
 EXERCISE = """
 import json
 from whereish.compiled.index import kernels
-from whereish.interfaces.warm_up import exercises
+from whereish.interfaces.cli.setup.exercises import exercises
 for _, exercise in exercises():
     exercise()
 print(json.dumps([k.name for k in kernels() if k.is_compiled]))
@@ -125,7 +125,7 @@ def test_the_index_has_every_kernel():
 def test_exercises_reach_every_kernel_and_commands_compile_nothing_more(tmp_path):
     compiled = set(json.loads(run(EXERCISE, cwd=tmp_path)))
     forgotten = called_from_python() - compiled
-    assert not forgotten, "call them in whereish/interfaces/warm_up.py"
+    assert not forgotten, "call them in whereish/interfaces/cli/setup/exercises.py"
     (tmp_path / "sites.csv").write_text(SITES)
     (tmp_path / "zones.geojson").write_text(json.dumps(ZONES))
     run(RUN, *COMMANDS, cwd=tmp_path, WHEREISH_COMPILE="refuse")

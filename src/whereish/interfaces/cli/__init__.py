@@ -28,7 +28,7 @@ COMMANDS = {
     "audit": "whereish.interfaces.cli.audit",
     "build": "whereish.interfaces.cli.build",
     "compare": "whereish.interfaces.cli.compare",
-    "compile": "whereish.interfaces.cli.compile",
+    "compile": "whereish.interfaces.cli.setup.compile",
     "export": "whereish.interfaces.cli.export",
     "ledger": "whereish.interfaces.cli.ledger",
     "nearby": "whereish.interfaces.cli.lbs.nearby",

@@ -28,7 +28,7 @@ def command() -> None:
             "no folder for compiled code can be written: set WHEREISH_CACHE to one that can"
         )
     from whereish.compiled.index import kernels
-    from whereish.interfaces.warm_up import exercises
+    from whereish.interfaces.cli.setup.exercises import exercises
 
     start = time.process_time()
     every = list(exercises())
