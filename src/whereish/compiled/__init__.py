@@ -7,6 +7,7 @@ machine code is kept, :mod:`whereish.compiled.index` all kernels of the package,
 ``whereish compile``.
 """
 
-from whereish.compiled.kernels import Kernel, fma, is_numba_loaded, kernel, lazy_intrinsic
+from whereish.compiled.intrinsics import lazy_intrinsic
+from whereish.compiled.kernels import Kernel, fma, is_numba_loaded, kernel
 
 __all__ = ["Kernel", "fma", "is_numba_loaded", "kernel", "lazy_intrinsic"]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from whereish.compiled.kernels import Kernel, LazyIntrinsic
+from whereish.compiled.intrinsics import LazyIntrinsic
 
 __all__ = ["digest"]
 
@@ -37,8 +37,8 @@ def _parts(function: Any, seen: set[str]) -> Iterator[str]:
     yield f"{name}: {_code(function.__code__)}"
     named = inspect.getclosurevars(function)
     for key, value in sorted({**named.globals, **named.nonlocals}.items()):
-        if isinstance(value, Kernel):
-            yield from _parts(value.function, seen)
+        if hasattr(value, "__wrapped__"):  # another kernel
+            yield from _parts(inspect.unwrap(value), seen)
         else:
             yield f"{name}, {key}: {_value(key, value)}"
 
