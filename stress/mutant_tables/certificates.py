@@ -168,7 +168,7 @@ MUTANTS = (
     ),
     Mutant(
         "paths cost their dearest edge",
-        _SOLVERS + "geodesic/lanes.py",
+        _SOLVERS + "geodesic/lane_code.py",
         '"uadd.sat",',
         '"umax",',
         (_TESTS + "geodesic/test_graph_metric.py::test_a_metric_exactly",),
