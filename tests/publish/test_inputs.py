@@ -91,7 +91,7 @@ def test_kept_columns_keep_their_types_unless_text_is_asked_for(tmp_path):
     assert table["at"].to_pylist()[1] == datetime.datetime(2026, 1, 31, 9, 15)
     assert table["utc"].to_pylist()[1].hour == 6
     assert table["zip"].to_pylist() == ["01234", "99999"]
-    wh.sanitize(source, tmp_path / "text.parquet", keep=keep, infer_types=False, **WHERE)
+    wh.sanitize(source, tmp_path / "text.parquet", keep=keep, as_text=True, **WHERE)
     schema = pq.read_schema(tmp_path / "text.parquet")
     assert {str(schema.field(name).type) for name in keep} == {"string"}
     wh.sanitize(source, tmp_path / "typed.jsonl", keep=["n", "yes"], **WHERE)

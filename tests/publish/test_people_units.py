@@ -206,3 +206,59 @@ def test_the_sentence_of_many_reports_has_a_power_where_no_number_fits():
     assert "stay within a factor e^3466 of each other" in in_words(
         wh.GlobeLaplace("ln(2)/100 m"), reports=5000
     )
+
+
+def test_a_duckdb_result_belongs_to_the_callers_connection():
+    duckdb = pytest.importorskip("duckdb")
+    mine = duckdb.connect()
+    mine.execute("CREATE TABLE shops AS SELECT 2.35 AS lon, 48.85 AS lat, 'a' AS who")
+    released = wh.sanitize(
+        mine.table("shops"), lon="lon", lat="lat", mean_error="300 m", keep=["who"]
+    )
+    joined = mine.sql("SELECT count(*) FROM released JOIN shops USING (who)").fetchall()
+    assert joined == [(1,)]
+    assert released.fetchall() == released.fetchall()  # no noise is drawn anew
+    assert mine.sql("SELECT * FROM duckdb_views() WHERE NOT internal").fetchall() == []
+
+
+def test_the_factor_that_is_advised_then_passes():
+    radii = np.arange(0.0, 6000, 10)
+    table, asked = (radii, np.exp(-0.005 * radii)), wh.Distinguishability.linear("0.005/m")
+    with pytest.raises(wh.WhereishError, match="scaled") as caught:
+        wh.CircularNoise(table, keeps=asked)
+    factor = float(str(caught.value).partition("scaled(")[2].partition(")")[0])
+    assert 1 < factor < 1.0001
+    wh.CircularNoise(table, keeps=asked.scaled(factor))
+
+
+def test_a_prior_that_nearly_sums_to_one_is_normalised_alike(tmp_path):
+    from whereish.data.site_files import read_sites
+
+    (tmp_path / "sites.csv").write_text("x,y,prior\n0,0,0.5\n9000,0,0.499997\n")
+    said: list[str] = []
+    sites, prior = read_sites(tmp_path / "sites.csv", wh.Epsilon.of("1/km"), said.append)
+    assert said == [
+        "the column prior of sites.csv sums to 0.999997: its entries are divided by that"
+    ]
+    here = wh.optimal_channel(sites, [0.5, 0.499997], "1/km")
+    there = wh.optimal_channel(sites, prior, "1/km")
+    assert (here.weights == there.weights).all()
+
+
+def test_one_site_is_a_channel_too():
+    for channel in (wh.identity_channel([[0, 0]]), wh.uniform_channel([[0, 0]])):
+        assert channel.matrix.tolist() == [[1.0]]
+
+
+def test_cells_of_a_map_beyond_its_region_are_told(tmp_path):
+    plane = wh.Plane.projected("EPSG:2154", wh.Box(2.3, 48.8, 2.4, 48.9))
+    corner = plane.from_degrees([2.35], [48.85]).coordinates[0]
+    origin = (float(corner[0]), float(corner[1]))
+    levels = wh.PrivacyMap(np.full((4, 30), 1e-3), "500 m", origin, plane)
+    mechanism = wh.EikonalMechanism.build(levels, places="cells")
+    centres = levels.raster.centres()
+    with pytest.raises(InvalidInput, match=r"of the map's own 120 cells lie beyond its region"):
+        mechanism.report(centres)
+    inside = centres[plane.in_region(centres)]
+    assert 0 < len(inside) < 120
+    assert len(mechanism.report(inside)) == len(inside)

@@ -163,6 +163,11 @@ def nearby(
     >>> [(row["name"], round(row["distance_m"])) for row in found.results]
     [('A', 73)]
     """
+    if not hasattr(source, "around"):
+        raise InvalidInput(
+            "source must be a source of places, such as wh.MemorySource(path); got"
+            f" {type(source).__name__}"
+        )
     here = check_place(place)
     given = [name for name, value in _named(mechanism, epsilon, session, pinned) if value]
     if len(given) != 1:

@@ -56,7 +56,7 @@ class _OfFiles(_OfFrames, total=False):
     delimiter: str | None
     decimal: str | None
     encoding: str | None
-    infer_types: bool
+    as_text: bool
     reproject: bool
     dry_run: bool
     progress: RowProgress | None
@@ -104,7 +104,7 @@ def sanitize(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-    infer_types: bool = True,
+    as_text: bool = False,
     reproject: bool = False,
     dry_run: bool = False,
     insecure_seed: int | None = None,
@@ -174,9 +174,9 @@ def sanitize(
         otherwise an apostrophe stands before it (:mod:`whereish.publish.formats.text.formulas`).
     delimiter, decimal, encoding
         How a text table is written, where what its first block shows is not right.
-    infer_types
-        Whether kept columns of a text table leave a typed output (Parquet, JSON, GeoPackage) as the
-        numbers, dates, times and booleans that they are written as, and not as text.
+    as_text
+        Leave kept columns of a text table as text in a typed output (Parquet, JSON, GeoPackage)
+        too, and not as the numbers, dates, times and booleans that they are written as.
     reproject
         Take geometries of another coordinate system to WGS84 degrees; they are refused otherwise.
     dry_run
@@ -258,7 +258,7 @@ def sanitize(
         rng,
         progress,
         keep_formulas,
-        infer_types,
+        not as_text,
         Dialect(delimiter, decimal, encoding),
         reproject,
     )

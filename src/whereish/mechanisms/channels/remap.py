@@ -159,6 +159,11 @@ def bayesian_remap(
     >>> wh.quality_loss(better, prior) < wh.quality_loss(channel, prior)
     True
     """
+    if not hasattr(channel, "weights"):
+        raise InvalidInput(
+            "channel must be a Channel, such as wh.exponential_channel(sites, '1/km'), which knows"
+            f" its places; got {type(channel).__name__}"
+        )
     return channel >> BayesianRemap(prior, loss, onto, anywhere)
 
 

@@ -216,7 +216,7 @@ def command(
         "delimiter": delimiter,
         "decimal": decimal,
         "encoding": encoding,
-        "infer_types": not as_text,
+        "as_text": as_text,
         "reproject": reproject,
     }
     source = sources[0] if len(sources) == 1 else list(sources)
