@@ -51,14 +51,16 @@ def job():
     "first-order method, n = 900": """
 import numpy as np
 from tests.instances import distances, peaked
-from whereish.solvers.optimal.first_order import FirstOrder, near_pairs
+from whereish.solvers.optimal.first_order import FirstOrder
 from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.threads import one_blas_thread
 places, prior = peaked(30, 30)
 d = distances(places)
 cost = np.ascontiguousarray((prior[:, None] * d).T)
 with one_blas_thread():
-    method = FirstOrder(ChannelProgramme(cost, 0.005 * d), near_pairs(0.005 * d, 36))
+    edges = greedy_spanner(0.005 * d, 1.01).edges
+    method = FirstOrder(ChannelProgramme(cost, 0.005 * d), edges)
     method.iterate(2)
 def job():
     with one_blas_thread():

@@ -2,12 +2,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from instances import distances, peaked
 from whereish.errors import InvalidInput
-from whereish.solvers.optimal.first_order import near_pairs
 from whereish.solvers.optimal.large_scale import solve_large
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.reference import solve_reference
@@ -112,14 +109,6 @@ def test_rough_solver_is_private_and_its_bounds_enclose_the_optimum():
     assert rough.gap < 0.02
 
 
-def test_clusters_are_joined_by_rows():
-    rng = np.random.default_rng(8)
-    places = np.concatenate([rng.normal(c, 10, (50, 2)) for c in ([0, 0], [5000, 0], [0, 9000])])
-    pairs = near_pairs(distances(places), 10)
-    graph = coo_array((np.ones(len(pairs)), pairs.T), shape=(150, 150))
-    assert connected_components(graph, directed=False)[0] == 1
-
-
 def test_time_limit_returns_an_honest_gap():
     cost, metric = instance(8, 8, "euclidean", "peaked")
     stopped = solve_optimal(cost, metric, gap=1e-9, time_limit=0.0)
@@ -127,6 +116,7 @@ def test_time_limit_returns_an_honest_gap():
     assert_private(stopped.matrix, metric)
     exact = solve_optimal(cost, metric, gap=1e-6)
     assert stopped.lower <= exact.upper <= stopped.upper
+    assert stopped.gap < 0.4  # a bound that means something, whatever the limit
 
 
 def test_progress_is_monotone():

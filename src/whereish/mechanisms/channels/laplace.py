@@ -34,7 +34,7 @@ from whereish.space.plane import Plane
 from whereish.space.raster import Raster
 from whereish.units import Epsilon, Length
 
-__all__ = ["clamped_masses", "clamped_masses_of", "laplace_channel"]
+__all__ = ["clamped_masses", "clamped_masses_of", "laplace_channel", "nearest_site_masses"]
 
 _FAR = 800.0  # in units of 1/eps: the survival function is zero there in doubles
 _GROWTH = 1.7
@@ -92,9 +92,7 @@ def laplace_channel(
 
     def masses(level: float) -> FloatArray:
         if not isinstance(cells, Raster):
-            return voronoi_masses(
-                _survival(level), 1.0 / level, reports.coordinates, places.coordinates
-            )
+            return nearest_site_masses(reports.coordinates, level, places.coordinates)
         if secrets is None:
             return clamped_masses(cells, level)
         return clamped_masses_of(cells, level, places.coordinates)
@@ -119,6 +117,11 @@ def laplace_channel(
     kind = "grid cells, clamped" if isinstance(cells, Raster) else "Voronoi cells"
     source = f"planar Laplace (Andrés et al. 2013) over {kind}"
     return Channel.certified(masses(level), places, reports, kept, source=source)
+
+
+def nearest_site_masses(sites: FloatArray, level: float, secrets: FloatArray) -> FloatArray:
+    """Probability that each site is the closest to planar Laplace noise around each secret."""
+    return voronoi_masses(_survival(level), 1.0 / level, sites, secrets)
 
 
 def clamped_masses_of(raster: Raster, level: float, secrets: FloatArray) -> FloatArray:

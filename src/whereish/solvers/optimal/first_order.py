@@ -1,6 +1,6 @@
-"""A first-order method for large n: ADMM on near-neighbour constraints, all outputs at once.
+"""A first-order method for large n: ADMM on the edges of a spanner, all outputs at once.
 
-With the rows of all outputs alike, G k_z >= 0 over near-neighbour pairs only, the
+With the rows of all outputs alike, G k_z >= 0 over the edges of a greedy spanner only, the
 programme is
 
     minimise <C, X>   subject to   G X = S,  S >= 0,  X 1 = 1.
@@ -12,11 +12,22 @@ S = max(V, 0) and the scaled multiplier U = max(-V, 0) are the two parts of one
 array V, held in single precision: any y = rho U >= 0 gives a true lower bound, and
 the upper bound comes from repaired columns, so rounding here costs nothing but
 tightness.
+
+What makes it fast on any places and priors:
+
+* costs far from an output are capped: what is not reported there cannot matter, and one
+  far corner would set the scale of all (the bound is taken with the true costs);
+* rows weigh as much as the costs around them;
+* it starts from the tight mechanism and its duals (`start.duals`), and takes the penalty
+  from the ratio of the two;
+* the bound is that of the mean of the multipliers over a round, which swing around their limit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,44 +36,29 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.optimal.barrier_rows import Pairs
 from whereish.solvers.optimal.programme import ChannelProgramme
-from whereish.solvers.optimal.spanner import greedy_spanner
+from whereish.solvers.optimal.start.duals import anchors, inward_flows, near_tight, tight_duals
 from whereish.threads import in_threads
 
-__all__ = ["FirstOrder", "near_pairs"]
+__all__ = ["FirstOrder", "Singles"]
 
 Singles = NDArray[np.float32]
-_RELAXATION = np.float32(1.6)
+_RELAXATION = np.float32(1.9)
 _PROXIMAL = 1e-6
-_JOINING_DILATION = 1.2
 _MOST_PARTS, _LEAST_WIDTH = 8, 400  # parts of the outputs; narrower ones are slower
-_PENALTY = 5.0  # times the mean cost; measured on 400 and 1000 places
+_BALANCE = 6.0  # |U| / |S| to begin with; measured on 400 places of four kinds
+_CAPPED_BEYOND = 10.0  # nats
+_LEAST_WEIGHT = 1e-2
+_WEIGHT_POWER = 0.75
+_SAMPLE_PERIOD = 25  # sweeps between two multipliers of a mean
 
 
-def near_pairs(metric: FloatArray, neighbours: int) -> NDArray[np.intp]:
-    """Pairs i < j among the `neighbours` nearest of either, with no third point between them.
+class _Weighted(NamedTuple):
+    """The rows weight * k[target] >= factor * k[source], as the kernels read them."""
 
-    The edges of a spanner join clusters whose points are each other's nearest.
-    """
-    n = metric.shape[0]
-    nearest = np.argsort(metric, axis=1, kind="stable")[:, 1 : neighbours + 1]
-    rows = np.repeat(np.arange(n), nearest.shape[1])
-    pairs = np.sort(np.stack([rows, nearest.ravel()], axis=1), axis=1)
-    joining = greedy_spanner(metric, _JOINING_DILATION).edges
-    pairs = np.unique(np.concatenate([pairs, joining]), axis=0)
-    return pairs[_nothing_between(metric, pairs)]
-
-
-@kernel
-def _nothing_between(metric: FloatArray, pairs: NDArray[np.intp]) -> NDArray[np.bool_]:
-    clear = np.ones(len(pairs), np.bool_)
-    for p in range(len(pairs)):
-        i, j = pairs[p, 0], pairs[p, 1]
-        length = metric[i, j]
-        for via in range(metric.shape[0]):
-            if via not in (i, j) and metric[i, via] + metric[via, j] <= length * (1 + 1e-9):
-                clear[p] = False
-                break
-    return clear
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    weight: NDArray[np.floating]
+    factor: NDArray[np.floating]
 
 
 def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:
@@ -72,14 +68,23 @@ def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:
     return Pairs(source.astype(np.int32), target.astype(np.int32), closeness[source, target])
 
 
-def _normal_matrix(rows: Pairs, n: int) -> FloatArray:
+def _weights(programme: ChannelProgramme, cost: FloatArray, rows: Pairs) -> FloatArray:
+    """Weights of the rows: a power of the mean cost around their ends."""
+    near = programme.closeness
+    around = near @ cost.mean(axis=0) / near.sum(axis=1)
+    around = np.sqrt(around[rows.source] * around[rows.target])
+    relative = around / max(float(around.mean()), np.finfo(float).tiny)
+    return np.asarray(np.maximum(relative, _LEAST_WEIGHT) ** _WEIGHT_POWER)
+
+
+def _normal_matrix(rows: _Weighted, n: int) -> FloatArray:
     """G' G."""
-    i, j, a = rows
+    i, j, w, a = rows
     out = np.zeros((n, n))
-    np.add.at(out, (j, j), 1.0)
+    np.add.at(out, (j, j), w * w)
     np.add.at(out, (i, i), a * a)
-    np.add.at(out, (i, j), -a)
-    np.add.at(out, (j, i), -a)
+    np.add.at(out, (i, j), -w * a)
+    np.add.at(out, (j, i), -w * a)
     return out
 
 
@@ -87,20 +92,11 @@ def _normal_matrix(rows: Pairs, n: int) -> FloatArray:
 class _Part:
     """Some of the outputs, for one thread at a time: the channel, V, G' |V| and the cost."""
 
+    outputs: NDArray[np.intp]
     x: Singles
     v: Singles
     pulled: Singles
     cost: Singles
-
-    @classmethod
-    def started(cls, cost: Singles, outputs: int, rows: Pairs) -> _Part:
-        """The uniform channel on these outputs, of so many in all."""
-        n, width = cost.shape
-        start = (1.0 - rows.factor) / np.float32(outputs)
-        v = np.repeat(start[:, None], width, axis=1)
-        part = cls(np.full((n, width), 1.0 / outputs, np.float32), v, np.empty_like(cost), cost)
-        pull_absolute(part.v, rows, part.pulled)
-        return part
 
 
 class FirstOrder:
@@ -112,34 +108,74 @@ class FirstOrder:
 
     def __init__(self, programme: ChannelProgramme, pairs: NDArray[np.intp]) -> None:
         self.programme = programme
-        self.rows = _both_ways(pairs, programme.closeness)
-        self._single = self.rows._replace(factor=self.rows.factor.astype(np.float32))
-        self.penalty = _PENALTY * float(programme.cost.mean())
-        outputs = programme.cost.shape[0]
-        scaled = (programme.cost.T / self.penalty).astype(np.float32)
-        count = min(_MOST_PARTS, max(1, outputs // _LEAST_WIDTH))
+        self._true_rows = _both_ways(pairs, programme.closeness)
+        self._anchors = anchors(programme)
+        cost = self._capped()
+        weight = _weights(programme, cost, self._true_rows).astype(np.float32)
+        source, target, a = self._true_rows
+        self.rows = _Weighted(source, target, weight.astype(np.float64), weight * a)
+        self._single = self.rows._replace(weight=weight, factor=self.rows.factor.astype(np.float32))
+        normal = _normal_matrix(self.rows, programme.n)
+        self._proximal = np.float32(_PROXIMAL * float(np.diagonal(normal).mean()))
+        normal[np.diag_indices_from(normal)] += float(self._proximal)
+        self._inverse = np.linalg.inv(normal).astype(np.float32)
+        self._cost = cost
+        self._start()
+
+    def _capped(self) -> FloatArray:
+        """Costs, (outputs, n), of which those far from their output are cut."""
+        near = self.programme.metric[self._anchors] <= _CAPPED_BEYOND
+        most = np.where(near, self.programme.cost, 0.0).max(axis=0)
+        return np.asarray(np.minimum(self.programme.cost, most))
+
+    def _start(self) -> None:
+        """X of the tight mechanism; V its slacks, less the flows of its duals over the penalty."""
+        start, mu = near_tight(self.programme), tight_duals(self.programme)
+        source, target, _ = self._true_rows
+        begin = np.searchsorted(target, np.arange(self.programme.n + 1))
+
+        def started(share: NDArray[np.intp]) -> tuple[Singles, Singles, float, float]:
+            x = np.ascontiguousarray(start[:, share], np.float32)
+            flows = np.empty((source.size, share.size), np.float32)
+            for at, z in enumerate(share):
+                reduced = self._cost[z] - mu
+                centre = self._anchors[z]
+                flow = inward_flows(reduced, self.programme.metric, centre, begin, self._true_rows)
+                flows[:, at] = flow / self.rows.weight
+            weight, factor = self._single.weight[:, None], self._single.factor[:, None]
+            slack = np.maximum(weight * x[target] - factor * x[source], np.float32(0.0))
+            v = np.where(flows > 0, -flows, slack)
+            return x, v, float((flows**2).sum()), float((slack**2).sum())
+
+        shares = _shares(np.arange(len(self._cost)))
+        begun = in_threads(started, shares)
+        ratio = sum(part[2] for part in begun) / max(sum(part[3] for part in begun), 1e-30)
+        self.penalty = float(np.sqrt(ratio)) / _BALANCE
+        if not 0.0 < self.penalty < np.inf:
+            self.penalty = 5.0 * float(self._cost.mean())
+        for _, v, _, _ in begun:
+            v[v < 0] /= np.float32(self.penalty)
         self._parts = [
-            _Part.started(np.ascontiguousarray(cost), outputs, self._single)
-            for cost in np.array_split(scaled, count, axis=1)
+            self._part(share, x, v) for share, (x, v, _, _) in zip(shares, begun, strict=True)
         ]
-        self._inverse = self._inverted()
+
+    def _part(self, outputs: NDArray[np.intp], x: Singles, v: Singles) -> _Part:
+        cost = np.ascontiguousarray(self._cost[outputs].T / self.penalty, np.float32)
+        part = _Part(outputs, np.ascontiguousarray(x), np.ascontiguousarray(v), 0 * cost, cost)
+        pull_absolute(part.v, self._single, part.pulled)
+        return part
 
     @property
     def x(self) -> Singles:
         """The channel, (n, outputs), stochastic and nearly private."""
         return np.concatenate([part.x for part in self._parts], axis=1)
 
-    def _inverted(self) -> Singles:
-        normal = _normal_matrix(self.rows, self.programme.n)
-        normal += _PROXIMAL * np.eye(self.programme.n)
-        return np.linalg.inv(normal).astype(np.float32)
-
     def iterate(self, times: int) -> None:
         """`times` sweeps."""
 
         def solve(part: _Part) -> FloatArray:
             np.subtract(part.pulled, part.cost, out=part.pulled)
-            np.add(part.pulled, np.float32(_PROXIMAL) * part.x, out=part.pulled)
+            np.add(part.pulled, self._proximal * part.x, out=part.pulled)
             np.matmul(self._inverse, part.pulled, out=part.x)
             return np.asarray(part.x.sum(axis=1, dtype=np.float64))
 
@@ -147,58 +183,76 @@ class FirstOrder:
             np.add(part.x, missing, out=part.x)
             sweep(part.x, part.v, self._single, _RELAXATION, part.pulled)
 
-        outputs = self.programme.cost.shape[0]
+        outputs = sum(part.outputs.size for part in self._parts)
         for _ in range(times):
             sums = sum(in_threads(solve, self._parts), np.zeros(self.programme.n))
             missing = ((1.0 - sums) / outputs).astype(np.float32)[:, None]
             in_threads(move, self._parts)
 
-    def bound(self) -> float:
-        """The Lagrangian bound sum_x min_z (c_z - G' y_z)_x of y = penalty * max(-V, 0)."""
-        pulled = np.concatenate(
-            in_threads(lambda part: pull_negative(part.v, self.rows), self._parts), axis=1
-        )
-        return float((self.programme.cost.T - self.penalty * pulled).min(axis=1).sum())
+    def round(self, times: int, *, over: Callable[[], bool] = lambda: False) -> float:
+        """`times` sweeps, fewer if it is `over`; the best bound of the multipliers on the way."""
+        total = [np.zeros(part.x.shape) for part in self._parts]
+        samples = 0
+        while samples * _SAMPLE_PERIOD < times and not (samples and over()):
+            self.iterate(_SAMPLE_PERIOD)
+            last = in_threads(lambda part: pull_negative(part.v, self.rows), self._parts)
+            total = [mean + new for mean, new in zip(total, last, strict=True)]
+            samples += 1
+        mean = [one / samples for one in total]
+        return max(self._bound(last), self._bound(mean))
+
+    def _bound(self, pulled: list[FloatArray]) -> float:
+        """The Lagrangian bound sum_x min_z (c_z - G' y_z)_x, with the true costs."""
+        least = np.full(self.programme.n, np.inf)
+        for part, pull in zip(self._parts, pulled, strict=True):
+            reduced = self.programme.cost[part.outputs].T - self.penalty * pull
+            least = np.minimum(least, reduced.min(axis=1))
+        return float(least.sum())
+
+
+def _shares(outputs: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Parts that depend on how many outputs there are alone."""
+    return np.array_split(outputs, min(_MOST_PARTS, max(1, outputs.size // _LEAST_WIDTH)))
 
 
 @kernel
-def sweep(x: Singles, v: Singles, rows: Pairs, relaxation: np.float32, pulled: Singles) -> None:
+def sweep(x: Singles, v: Singles, rows: _Weighted, relaxation: np.float32, pulled: Singles) -> None:
     """V <- relaxed G X - U, then pulled <- G' (S + U) = G' |V|."""
     zero, one = np.float32(0.0), np.float32(1.0)
     pulled[:] = zero
     for row in range(rows.source.size):
-        i, j, a = rows.source[row], rows.target[row], rows.factor[row]
+        i, j, w, a = rows.source[row], rows.target[row], rows.weight[row], rows.factor[row]
         for z in range(x.shape[1]):
             old = v[row, z]
             s = old if old > zero else zero
             # v - s = -U: the negative part stays.
-            new = relaxation * (x[j, z] - a * x[i, z]) + (one - relaxation) * s + (old - s)
+            new = relaxation * (w * x[j, z] - a * x[i, z]) + (one - relaxation) * s + (old - s)
             v[row, z] = new
             size = abs(new)
-            pulled[j, z] += size
+            pulled[j, z] += w * size
             pulled[i, z] -= a * size
 
 
 @kernel
-def pull_absolute(v: Singles, rows: Pairs, pulled: Singles) -> None:
+def pull_absolute(v: Singles, rows: _Weighted, pulled: Singles) -> None:
     """Write G' |V|."""
     pulled[:] = np.float32(0.0)
     for row in range(rows.source.size):
-        i, j, a = rows.source[row], rows.target[row], rows.factor[row]
+        i, j, w, a = rows.source[row], rows.target[row], rows.weight[row], rows.factor[row]
         for z in range(v.shape[1]):
             size = abs(v[row, z])
-            pulled[j, z] += size
+            pulled[j, z] += w * size
             pulled[i, z] -= a * size
 
 
 @kernel
-def pull_negative(v: Singles, rows: Pairs) -> FloatArray:
+def pull_negative(v: Singles, rows: _Weighted) -> FloatArray:
     """G' max(-V, 0) in double precision."""
     out = np.zeros((rows.target.max() + 1, v.shape[1]))
     for row in range(rows.source.size):
-        i, j, a = rows.source[row], rows.target[row], rows.factor[row]
+        i, j, w, a = rows.source[row], rows.target[row], rows.weight[row], rows.factor[row]
         for z in range(v.shape[1]):
             if v[row, z] < 0:
-                out[j, z] -= v[row, z]
+                out[j, z] -= w * v[row, z]
                 out[i, z] += a * v[row, z]
     return out

@@ -1,85 +1,117 @@
 """Certified channels for many places: the first-order method, then repair and recombination.
 
 The first-order iterate is not private.  Its closed columns, those of a few earlier
-iterates and the bumps e^{-d(., z)} of the tight mechanism are private; their
-cheapest combination is the channel.  The bound is the Lagrangian one of the
-near-neighbour rows, which are some of the programme's own.
+iterates, the bumps e^{-d(., z)} of the tight mechanism and the columns of the best channel
+so far are private; their cheapest combination is the next channel.  The bound is the Lagrangian
+one of a spanner's rows, which are some of the programme's own: leaving out the others costs about
+as much as the spanner's mean dilation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from whereish.arrays import FloatArray
-from whereish.solvers.optimal.first_order import FirstOrder, near_pairs
+from whereish.solvers.optimal.first_order import FirstOrder, Singles
+from whereish.solvers.optimal.merging import merge
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms
 from whereish.solvers.optimal.recombination import recombine
 from whereish.solvers.optimal.repair import close_upward, complete
+from whereish.solvers.optimal.spanner import greedy_spanner
+from whereish.solvers.optimal.start.channels import best_start
 
 __all__ = ["solve_large"]
 
 
-NEIGHBOURS = 36
-"""Rows: every secret with its nearest others, of which about two thirds have nothing between."""
+LEAST_DILATION, MOST_DILATION = 1.004, 1.03
+"""Of the spanner whose edges are the rows; its mean dilation is a quarter of that."""
 ROUND = 250
 """Sweeps between two evaluations of the bound."""
+STILL = 3
+"""Rounds without progress of the bound that end a solve."""
 MOST_SWEEPS = 8000
-SNAPSHOTS = 3
+SNAPSHOTS, MANY = 3, 1200
+"""Iterates whose columns are recombined; only the last beyond so many places."""
+NEAR = 0.1
+"""Nats: columns are also taken with the rows of nearer places made one, which noise would split."""
 _USED = 1e-3
 
 
 class _LargeScale:
     """The state of one solve."""
 
-    def __init__(self, programme: ChannelProgramme) -> None:
+    def __init__(
+        self, programme: ChannelProgramme, dilation: float, start: FloatArray | None
+    ) -> None:
         self.programme = programme
-        self.method = FirstOrder(programme, near_pairs(programme.metric, NEIGHBOURS))
-        self.snapshots: list[FloatArray] = []
+        self.method = FirstOrder(programme, greedy_spanner(programme.metric, dilation).edges)
+        self.snapshots: list[Singles] = []
+        self.merged = merge(programme, NEAR)
+        self.bumps = [programme.closeness]
+        if self.merged is not None:
+            self.bumps.append(self.merged.above.closeness[:, self.merged.group])
         self.lower = 0.0  # costs are nonnegative
-        self.matrix = programme.merged(np.full((programme.n, 1), 1.0) @ _best_constant(programme))
+        self.matrix = best_start(programme) if start is None else start
         self.upper = programme.value(self.matrix)
 
-    def round(self, sweeps: int) -> None:
-        """Sweep, then take the bound and a snapshot of the private columns."""
-        self.method.iterate(sweeps)
-        self.lower = max(self.lower, self.method.bound())
-        matrix = np.maximum(self.method.x, 0.0).astype(np.float64)
-        used = matrix.max(axis=0) > _USED * float(matrix.max())
-        closed = close_upward(np.ascontiguousarray(matrix[:, used]), self.programme.closeness)
-        self.snapshots = [*self.snapshots, closed.T][-SNAPSHOTS:]
+    def round(self, sweeps: int, over: Callable[[], bool]) -> None:
+        """Sweep, then take the bound and a snapshot of the columns in use."""
+        self.lower = max(self.lower, self.method.round(sweeps, over=over))
+        x = self.method.x
+        used = x[:, x.max(axis=0) > _USED * float(x.max())]
+        kept = SNAPSHOTS if self.programme.n <= MANY else 1
+        self.snapshots = [*self.snapshots, used][-kept:]
 
     def recombine(self) -> None:
-        """The cheapest channel from the snapshots and the tight mechanism's bumps."""
-        columns = np.concatenate([self.programme.closeness, *self.snapshots])
+        """The cheapest channel from the snapshots, the tight mechanism's bumps and the best."""
+        best = self.matrix[:, self.matrix.max(axis=0) > 0].T
+        private = (self._private(snapshot) for snapshot in self.snapshots)
+        columns = np.concatenate([*self.bumps, best, *private])
         matrix = complete(self.programme, np.maximum(recombine(self.programme, columns), 0.0))
         value = self.programme.value(matrix)
         if value < self.upper:
             self.matrix, self.upper = matrix, value
 
+    def _private(self, snapshot: Singles) -> FloatArray:
+        """The closed columns, also with the rows of near places made one; (columns, n)."""
+        columns = np.maximum(snapshot, 0.0).astype(np.float64)
+        closed = [close_upward(columns, self.programme.closeness).T]
+        if self.merged is not None:
+            group, above = self.merged.group, self.merged.above
+            means = np.zeros((above.n, columns.shape[1]))
+            np.add.at(means, group, columns)
+            means /= np.bincount(group)[:, None]
+            closed.append(self.merged.lift(close_upward(means, above.closeness)).T)
+        return np.concatenate(closed)
+
 
 def solve_large(
-    programme: ChannelProgramme, terms: Terms, *, most_sweeps: int = MOST_SWEEPS
+    programme: ChannelProgramme,
+    terms: Terms,
+    *,
+    most_sweeps: int = MOST_SWEEPS,
+    start: FloatArray | None = None,
 ) -> LpResult:
-    """Solve to a certified gap as far as the near-neighbour rows and time allow."""
-    run = _LargeScale(programme)
-    status, sweeps, due = None, 0, 4 * ROUND
+    """Solve to a certified gap as far as the spanner's rows and time allow.
+
+    `start` is a private channel to improve upon, (n, outputs).
+    """
+    dilation = min(max(1.0 + terms.gap, LEAST_DILATION), MOST_DILATION)
+    run = _LargeScale(programme, dilation, start)
+    status, sweeps, due, still = None, 0, 2 * ROUND, 0
     while status is None and sweeps < most_sweeps:
         before = run.lower
-        run.round(ROUND)
+        run.round(ROUND, over=lambda: terms.over)
         sweeps += ROUND
-        settled = run.lower - before < 1e-5 * run.lower
+        still = still + 1 if run.lower - before < 1e-5 * run.lower else 0
+        settled = still == STILL
         if sweeps >= due or terms.over or settled or sweeps >= most_sweeps:
             run.recombine()
-            due = 2 * sweeps
+            due = sweeps + max(2 * ROUND, sweeps // 2)
         status = terms.verdict(run.upper, run.lower, "first order")
         if settled:
             break
     method = "first order with recombination"
     return LpResult(run.upper, run.lower, run.matrix, status or "stalled", method, sweeps)
-
-
-def _best_constant(programme: ChannelProgramme) -> FloatArray:
-    """The one-row channel that always reports the cheapest output."""
-    row = np.zeros((1, programme.cost.shape[0]))
-    row[0, int(programme.cost.sum(axis=1).argmin())] = 1.0
-    return row

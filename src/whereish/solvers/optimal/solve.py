@@ -7,8 +7,11 @@ K_xz <= e^{d(x,x')} K_x'z for all x, x', z and sum_z K_xz = 1.
 Every result carries a lower bound that no d-private channel can beat, so its gap
 is certified whatever happened on the way.
 
+* at once: the best of a few simple channels (`start.channels`), the first of an anytime answer;
 * up to a few hundred places: `output_generation`, exact to any gap;
-* beyond, or when a rough gap is enough: `large_scale`;
+* beyond, or when a rough gap is enough: `large_scale`; also first of all where time is
+  limited, so that a useful bound is there whenever time runs out;
+* places far nearer to each other than the gap matters are made one (`merging`);
 * extreme metrics, where all rows coincide or never touch, have closed answers.
 """
 
@@ -22,10 +25,16 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.solvers.optimal.large_scale import solve_large
+from whereish.solvers.optimal.merging import merge
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
-from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, ProgressCallback, Terms
-from whereish.solvers.optimal.repair import tight_matrix
+from whereish.solvers.optimal.programme import (
+    ChannelProgramme,
+    LpResult,
+    ProgressCallback,
+    Terms,
+)
 from whereish.solvers.optimal.spanner import shortest_path_closure
+from whereish.solvers.optimal.start.channels import best_start
 from whereish.threads import one_blas_thread
 
 __all__ = ["solve_optimal"]
@@ -36,7 +45,10 @@ LARGEST_EXACT = 600
 ROUGH_GAP = 5e-3
 """A gap that the first-order method reaches faster from `SMALLEST_ROUGH` places on."""
 SMALLEST_ROUGH = 250
-ROUGH_SWEEPS = 6000
+FEW_SWEEPS = 500
+"""For a first bound, where the interior point is to follow."""
+MERGED_SHARE = 0.02
+"""Of the gap: places within this many nats of each other share a row."""
 NEGLIGIBLE = 1e-12
 """A loss below this part of the uninformed loss is not worth a solver."""
 LONGEST = 700.0
@@ -52,6 +64,7 @@ def solve_optimal(
     gap: float = 1e-4,
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
+    start: FloatArray | None = None,
 ) -> LpResult:
     """Solve the optimal-channel programme.
 
@@ -67,7 +80,10 @@ def solve_optimal(
     gap
         Relative gap to stop at.
     time_limit
-        Seconds after which the best channel so far is returned with its honest gap.
+        Seconds after which the best channel so far is returned with its honest gap.  The least
+        that is always done gives a bound, too: some 25 sweeps over all places and outputs.
+    start
+        A channel to begin from, (n, any reports), private up to what `repair` mends.
     """
     cost, metric = _checked(cost, metric)
     metric = np.minimum(metric if closed else shortest_path_closure(metric), LONGEST)
@@ -75,54 +91,66 @@ def solve_optimal(
     merged = np.zeros((len(cost), first.size))
     np.add.at(merged.T, classes, cost.T)
     programme = ChannelProgramme(merged, metric[np.ix_(first, first)])
-    result = _solve(programme, Terms(gap, time_limit, progress))
+    terms = Terms(gap, time_limit, progress)
+    result = _bracketed(programme, terms, None if start is None else start[first])
     return replace(result, matrix=result.matrix[classes])
 
 
-def _solve(programme: ChannelProgramme, terms: Terms) -> LpResult:
-    simple = simple_solution(programme)
+def _bracketed(
+    programme: ChannelProgramme, terms: Terms, start: FloatArray | None = None
+) -> LpResult:
+    """Solve with the nearest places made one: once for the channel, once for the bound."""
+    merged = merge(programme, MERGED_SHARE * terms.gap)
+    if merged is None:
+        return _solve(programme, terms, start)
+    begun = None if start is None else start[merged.first]
+    half = None if terms.limit_s is None else 0.5 * (terms.seconds + terms.limit_s)
+    below = _solve(merged.below, Terms(0.5 * terms.gap, half, start=terms.start))
+    above = _solve(merged.above, Terms(0.5 * terms.gap, terms.limit_s, start=terms.start), begun)
+    lower = min(below.lower, above.upper)
+    ended = terms.verdict(above.upper, lower, above.method)
+    status = ended or ("stalled" if above.status == "optimal" else above.status)
+    return replace(above, matrix=merged.lift(above.matrix), lower=lower, status=status)
+
+
+def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None = None) -> LpResult:
+    simple = simple_solution(programme, start)
     uninformed = float(programme.cost.sum(axis=1).min())
     negligible = simple.upper <= NEGLIGIBLE * uninformed
-    if simple.gap <= terms.gap or negligible or programme.n == 1:
+    ended = terms.verdict(simple.upper, simple.lower, "closed form") == "optimal"
+    if ended or negligible or programme.n == 1:
         return replace(simple, status="optimal")
-    if programme.n > LARGEST_EXACT:
-        return _better(simple, solve_large(programme, terms))
-    if programme.n > SMALLEST_ROUGH:
-        # Enough for a rough gap; else a first channel and bound in case time runs out.
-        sweeps = ROUGH_SWEEPS if terms.gap >= ROUGH_GAP else 1000
-        simple = _better(simple, solve_large(programme, terms, most_sweeps=sweeps))
-        if simple.gap <= terms.gap or terms.over:
-            return simple
-    return _better(simple, solve_by_output_generation(programme, terms))
+    exact = programme.n <= LARGEST_EXACT
+    rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
+    if rough or not exact:
+        simple = _better(simple, solve_large(programme, terms, start=simple.matrix))
+    elif programme.n > SMALLEST_ROUGH or terms.limit_s is not None:
+        first = solve_large(programme, terms, start=simple.matrix, most_sweeps=FEW_SWEEPS)
+        simple = _better(simple, first)
+    if simple.gap > terms.gap and exact and not terms.over:
+        simple = _better(simple, solve_by_output_generation(programme, terms))
+    return replace(simple, status="optimal") if simple.gap <= terms.gap else simple
 
 
-def simple_solution(programme: ChannelProgramme) -> LpResult:
-    """The better of the tight mechanism, remapped, and a constant report, with simple bounds.
+def simple_solution(programme: ChannelProgramme, start: FloatArray | None = None) -> LpResult:
+    """The best of the simple channels and `start`, remapped, with simple bounds.
 
     A private channel's rows differ by a factor of at most e^D, D the diameter, so no
     loss is below e^{-D} times the uninformed loss; nor below that of no privacy at all.
     """
-    uninformed = programme.cost.sum(axis=1)
     diameter = float(programme.metric.max(initial=0.0))
-    lower = max(
-        float(np.exp(-diameter)) * float(uninformed.min()), float(programme.cost.min(axis=0).sum())
-    )
-    constant = np.zeros((programme.n, programme.cost.shape[0]))
-    constant[:, int(uninformed.argmin())] = 1.0
-    candidates = [constant]
-    tight = tight_matrix(programme.closeness)
-    if tight is not None:
-        candidates.append(programme.merged(tight))
-    best = min(candidates, key=programme.value)
+    uninformed = float(programme.cost.sum(axis=1).min())
+    lower = max(np.exp(-diameter) * uninformed, float(programme.cost.min(axis=0).sum()))
+    best = best_start(programme) if start is None else best_start(programme, start)
     upper = programme.value(best)
     status = "optimal" if upper <= lower else "stalled"
     return LpResult(upper, min(lower, upper), best, status, "closed form", 0)
 
 
 def _better(first: LpResult, second: LpResult) -> LpResult:
-    """The better channel with the better bound."""
+    """The better channel with the better bound; the second says how it ended."""
     best = first if first.upper < second.upper else second
-    lower = max(first.lower, second.lower)
+    lower = min(max(first.lower, second.lower), best.upper)
     return replace(second, matrix=best.matrix, upper=best.upper, lower=lower)
 
 

@@ -1,0 +1,91 @@
+"""Private channels that exist for every metric and cost a few products of n x n.
+
+*Tight*: h_z e^{-d(x,z)} with h = M^{-1} 1, M = e^{-d}, where h >= 0; see `repair`.
+
+*Normalised*: K_xz = w_z e^{-b d(x,z)} / Z_x with Z_x = sum_z w_z e^{-b d(x,z)}, w > 0.  Then
+K_xz / K_x'z <= e^{b d(x,x')} Z_x' / Z_x, so it keeps d if and as soon as
+
+    b d(x, x') + |ln Z_x - ln Z_x'| <= d(x, x')   for all pairs,
+
+which b = 1/2 always does (the exponential mechanism).  With weights that make Z nearly
+constant b comes near to 1: tight channels are the case Z = 1, b = 1.
+
+*Constant*: one report, whatever the secret.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whereish.arrays import FloatArray
+from whereish.compiled import kernel
+from whereish.solvers.optimal.merging import merge
+from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.solvers.optimal.repair import complete, tight_matrix
+
+__all__ = ["best_start", "level_weights", "normalised_matrix"]
+
+_ROUNDS = 60
+_DIAMETERS = (0.1, 0.5)
+"""Of groups of near places, in nats: merged, their weights do not fight each other."""
+_MOST_GROUPS = 1500
+_HALVINGS = 7
+_INSIDE = 1.0 - 1e-12
+
+
+def best_start(programme: ChannelProgramme, *others: FloatArray) -> FloatArray:
+    """The cheapest of the simple channels after the Bayesian remap, (n, outputs).
+
+    `others` are channels on the same secrets with any reports, private up to what `repair` mends.
+    """
+    constant = np.zeros((programme.n, programme.cost.shape[0]))
+    constant[:, int(programme.cost.sum(axis=1).argmin())] = 1.0
+    candidates = [constant, *(complete(programme, programme.merged(other)) for other in others)]
+    candidates.append(programme.merged(_simple(programme)))
+    for diameter in _DIAMETERS:
+        merged = merge(programme, diameter)
+        if merged is not None and merged.first.size <= _MOST_GROUPS:
+            candidates.append(programme.merged(merged.lift(_simple(merged.above))))
+    return min(candidates, key=programme.value)
+
+
+def _simple(programme: ChannelProgramme) -> FloatArray:
+    tight = tight_matrix(programme.closeness)
+    return normalised_matrix(programme.metric) if tight is None else tight
+
+
+def level_weights(closeness: FloatArray) -> FloatArray:
+    """Weights w > 0 that bring closeness @ w near to 1, by multiplicative least squares."""
+    w = 1.0 / closeness.sum(axis=1)
+    aim = closeness.sum(axis=0)
+    for _ in range(_ROUNDS):
+        w *= aim / (closeness @ (closeness @ w))
+    return np.asarray(w)
+
+
+def normalised_matrix(metric: FloatArray) -> FloatArray:
+    """The normalised channel with the largest b in [1/2, 1] that keeps `metric`."""
+    w = level_weights(np.exp(-metric))
+    low, high, best = 0.5, 1.0, np.exp(-0.5 * metric)
+    best /= best.sum(axis=1, keepdims=True)
+    for _ in range(_HALVINGS):
+        exponent = 0.5 * (low + high)
+        matrix = np.exp(-exponent * metric) * w
+        total = matrix.sum(axis=1)
+        if _steepest(np.log(total), metric) <= (1.0 - exponent) * _INSIDE:
+            low, best = exponent, matrix / total[:, None]
+        else:
+            high = exponent
+    return best
+
+
+@kernel
+def _steepest(value: FloatArray, metric: FloatArray) -> float:
+    """The largest |value_x - value_x'| / d(x, x')."""
+    steepest = 0.0
+    for x in range(value.size):
+        for other in range(x):
+            change = abs(value[x] - value[other])
+            if change > steepest * metric[x, other]:
+                steepest = change / metric[x, other] if metric[x, other] > 0 else np.inf
+    return steepest
