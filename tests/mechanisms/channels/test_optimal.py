@@ -133,8 +133,16 @@ def test_coinciding_places(places):
     assert rows.all(axis=2)[same].all()
 
 
-@pytest.mark.parametrize("places", [GRID, np.vstack([GRID, GRID[:3]])], ids=["apart", "doubles"])
-def test_the_metric_is_closed_once(places, monkeypatch):
+@pytest.mark.parametrize(
+    ("places", "metric", "times"),
+    [
+        (GRID, None, 0),  # metres keep the triangle inequality
+        (np.vstack([GRID, GRID[:3]]), None, 1),
+        (GRID, 1e-3 * np.hypot(*np.moveaxis(GRID[:, None] - GRID, -1, 0)), 1),
+    ],
+    ids=["metres", "doubles", "matrix"],
+)
+def test_the_metric_is_closed_at_most_once(places, metric, times, monkeypatch):
     calls = []
 
     def counted(lengths):
@@ -143,9 +151,9 @@ def test_the_metric_is_closed_once(places, monkeypatch):
 
     for module in ("mechanisms.channels.optimal", "solvers.optimal.solve"):
         monkeypatch.setattr(f"whereish.{module}.shortest_path_closure", counted)
-    channel = wh.optimal_channel(places, None, "1/km")
+    channel = wh.optimal_channel(places, None, "1/km" if metric is None else None, metric=metric)
     assert channel.gap <= 1.1e-4
-    assert len(calls) == 1
+    assert len(calls) == times
 
 
 @pytest.mark.parametrize("level", ["1e-5/km", "1e-2/km", "20/km"])
