@@ -342,6 +342,33 @@ MUTANTS = (
         "the column that fills the rows up is not private itself",
     ),
     Mutant(
+        "normalised channel with totals as steep as they like",
+        _SOLVERS + "optimal/start/channels.py",
+        "<= (1.0 - exponent) * _INSIDE",
+        "<= 1.0",
+        (
+            _TESTS
+            + "optimal/test_start.py::test_normalised_channel_keeps_the_metric_and_little_less",
+        ),
+        "the change of the normaliser adds to the exponent's own log-ratio",
+    ),
+    Mutant(
+        "merged places bounded with more than their cost",
+        _SOLVERS + "optimal/start/merging.py",
+        "(programme.cost * to_first).T",
+        "(programme.cost / to_first).T",
+        (_TESTS + "optimal/test_start.py::test_merged_programmes_enclose_the_optimum",),
+        "the bound is above the optimum",
+    ),
+    Mutant(
+        "merged places at the distance of their first places",
+        _SOLVERS + "optimal/start/merging.py",
+        "ChannelProgramme(shared, shortest_path_closure(nearest))",
+        "ChannelProgramme(shared, programme.metric[np.ix_(first, first)])",
+        (_TESTS + "optimal/test_start.py::test_merged_programmes_enclose_the_optimum",),
+        "a row serves two places that are nearer to another group than the first is",
+    ),
+    Mutant(
         "radial certificate without its roundings",
         _SOLVERS + "radial/ratio.py",
         "_ROUND = 2.0**-50",

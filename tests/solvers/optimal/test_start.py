@@ -9,7 +9,6 @@ from tests.instances import distances, peaked
 from whereish.solvers.optimal.barrier_rows import Pairs
 from whereish.solvers.optimal.first_order import FirstOrder
 from whereish.solvers.optimal.large_scale import solve_large
-from whereish.solvers.optimal.merging import merge
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.reference import solve_reference
 from whereish.solvers.optimal.repair import tight_matrix
@@ -17,6 +16,7 @@ from whereish.solvers.optimal.solve import simple_solution, solve_optimal
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import best_start, normalised_matrix
 from whereish.solvers.optimal.start.duals import anchors, inward_flows, tight_duals
+from whereish.solvers.optimal.start.merging import merge
 
 
 def worst_excess(matrix, metric):

@@ -15,12 +15,12 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.solvers.optimal.first_order import FirstOrder, Singles
-from whereish.solvers.optimal.merging import merge
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms
 from whereish.solvers.optimal.recombination import recombine
 from whereish.solvers.optimal.repair import close_upward, complete
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import best_start
+from whereish.solvers.optimal.start.merging import merge
 
 __all__ = ["solve_large"]
 

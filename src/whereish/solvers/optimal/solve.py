@@ -11,7 +11,7 @@ is certified whatever happened on the way.
 * up to a few hundred places: `output_generation`, exact to any gap;
 * beyond, or when a rough gap is enough: `large_scale`; also first of all where time is
   limited, so that a useful bound is there whenever time runs out;
-* places far nearer to each other than the gap matters are made one (`merging`);
+* places far nearer to each other than the gap matters are made one (`start.merging`);
 * extreme metrics, where all rows coincide or never touch, have closed answers.
 """
 
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.solvers.optimal.large_scale import solve_large
-from whereish.solvers.optimal.merging import merge
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
 from whereish.solvers.optimal.programme import (
     ChannelProgramme,
@@ -35,6 +34,7 @@ from whereish.solvers.optimal.programme import (
 )
 from whereish.solvers.optimal.spanner import shortest_path_closure
 from whereish.solvers.optimal.start.channels import best_start
+from whereish.solvers.optimal.start.merging import merge
 from whereish.threads import one_blas_thread
 
 __all__ = ["solve_optimal"]

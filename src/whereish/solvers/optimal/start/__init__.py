@@ -1,1 +1,1 @@
-"""Where the solvers of the optimal channel begin: channels and duals that cost milliseconds."""
+"""Where the solvers of the optimal channel begin: channels, duals, and near places made one."""

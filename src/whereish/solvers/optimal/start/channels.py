@@ -19,9 +19,9 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
-from whereish.solvers.optimal.merging import merge
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.repair import complete, tight_matrix
+from whereish.solvers.optimal.start.merging import merge
 
 __all__ = ["best_start", "level_weights", "normalised_matrix"]
 
