@@ -101,11 +101,22 @@ class Image:
         subprocess.run(
             ["/bin/sh", "-ec", self.below(words)],
             cwd=self.below(self.folder) if self.folder != "/" else self.root,
-            env={**self.environment, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            env={**self.environment, "PATH": f"{self._python()}:{os.environ['PATH']}"},
             check=True,
             stdout=subprocess.DEVNULL,
         )
         self.seconds[words[:60]] = time.perf_counter() - began
+
+    def _python(self) -> Path:
+        """A folder with a `python` that other users can run, as that of a base image."""
+        folder = self.root / "bin"
+        folder.mkdir(exist_ok=True)
+        link = folder / "python"
+        if not link.is_symlink():
+            own = Path(sys.executable).resolve()
+            open_to_all = all(p.stat().st_mode & 0o001 for p in own.parents)
+            link.symlink_to(own if open_to_all else "/usr/bin/python3")
+        return folder
 
     def _user(self, rest: str) -> None:
         self.user = int(rest)

@@ -40,18 +40,19 @@ class ForkSafeLock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.held = threading.Lock()
+        """The lock itself, for what runs often; a fork puts a new one here."""
         _LOCKS.add(self)
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self.held.acquire()
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.held.release()
 
     def renew(self) -> None:
         """Forget whoever holds it."""
-        self._lock = threading.Lock()
+        self.held = threading.Lock()
 
 
 def _renew_after_fork() -> None:
@@ -136,7 +137,7 @@ class SecureRandomness:
 
     def _fresh(self) -> bytes:
         """32 bytes that follow from the chain, and from what no copy of it has."""
-        with self._lock:
+        with self._lock.held:
             clocks = _CLOCKS.pack(time.time_ns(), time.perf_counter_ns())
             both = hashlib.blake2b(self._chain + os.urandom(32) + clocks).digest()
             self._chain = both[:32]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -99,4 +100,8 @@ def worker() -> ASGIApp:
     said = msgspec.json.decode(os.environ[CONFIG].encode(), type=dict[str, str])
     config = msgspec.json.decode(said["config"], type=Config)
     set_up_log(config.log_level)
-    return build(config, Path(said["beside"]))
+    made = build(config, Path(said["beside"]))
+    # What was loaded stays: no collection looks through it again while requests wait.
+    gc.collect()
+    gc.freeze()
+    return made

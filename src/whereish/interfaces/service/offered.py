@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from whereish.lbs.report_errors import report_errors
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+from whereish.mechanisms.noise.one_by_one import one_by_one
 from whereish.mechanisms.noise.rounded import RoundedMechanism
 from whereish.mechanisms.saved import load_artefact, mechanism_in
 from whereish.mechanisms.traces.budget import FixedUtility
@@ -54,8 +56,8 @@ class Offered:
         """One independent report for each place, in degrees."""
         mechanism = self.mechanism
         try:
-            if isinstance(mechanism, GlobeLaplace):
-                return [mechanism.report_one(place) for place in places]
+            if self.one is not None:
+                return [self.one(*place) for place in places]
             space = mechanism.space
             assert isinstance(space, Plane | Sphere)
             lon, lat = zip(*places, strict=True)
@@ -74,6 +76,12 @@ class Offered:
         decimals = lattice_decimals(mechanism)
         pairs = zip(east.tolist(), north.tolist(), strict=True)
         return [rounded_degrees(*pair, decimals)[:2] for pair in pairs]
+
+    @cached_property
+    def one(self) -> Callable[[float, float], tuple[float, float]] | None:
+        """The report of one place, where that is drawn without ceremony; for one thread."""
+        mechanism = self.mechanism
+        return one_by_one(mechanism) if isinstance(mechanism, GlobeLaplace) else None
 
     def to_json(self) -> dict[str, Any]:
         """The guarantee in full."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -52,35 +53,49 @@ class Service:
     page: bytes = b""
     source: Source | None = None
     forward: Forward | None = None
-    _allowed_to: dict[str, tuple[Token, dict[str, Offered]]] = field(default_factory=dict)
+    _choices: dict[tuple[str, str | None], tuple[Token, Offered]] = field(default_factory=dict)
 
     async def report(self, request: Request) -> Response:
         """One place or a batch: drawn, charged, then answered."""
-        started = asyncio.get_running_loop().time()
-        token: Token = request.scope[TOKEN]
-        body = await read_body(request.scope, request.receive, self.config.limits)
+        started = time.perf_counter()
+        scope = request.scope
+        token: Token = scope[TOKEN]
+        body = await read_body(scope, request.receive, self.config.limits)
         key = idempotency_key(request)
-        several = b'"places"' in body
-        asked: Any = decoded(_BATCH if several else _ONE, body)
+        if b'"places"' in body:
+            return await self._reports(token, body, key, started)
+        asked: messages.One = decoded(_ONE, body)
         offered = self.offer(token, asked.mechanism)
-        if several:
-            if len(asked.places) > self.config.limits.batch:
-                raise Problem("too-large", f"at most {self.config.limits.batch} places")
-            places = [(place.lon, place.lat) for place in asked.places]
-        else:
-            places = [(asked.lon, asked.lat)]
         subject = self.subject(token, asked.subject)
-        reports = offered.report(places)
+        if offered.one is not None:
+            lon, lat = offered.one(asked.lon, asked.lat)
+        else:
+            ((lon, lat),) = offered.report([(asked.lon, asked.lat)])
         if not offered.steady:
             await self.pad(started)
-        told = (offered.id, offered.epsilon.per_m, self.till is not None, offered.accuracy_m)
-        answer: messages.BatchAnswer | messages.OneAnswer
-        if several:
-            answer = messages.BatchAnswer([messages.Place(*r) for r in reports], *told)
-        else:
-            lon, lat = reports[0]
-            answer = messages.OneAnswer(lon, lat, *told)
-        return await self.answer(token, subject, offered, len(places), key, asked, _encode(answer))
+        charged, level = self.till is not None, offered.epsilon.per_m
+        answer = messages.OneAnswer(lon, lat, offered.id, level, charged, offered.accuracy_m)
+        if not charged:
+            return self._uncharged(1, key, _encode(answer))
+        return await self.answer(token, subject, offered, 1, key, asked, _encode(answer))
+
+    async def _reports(
+        self, token: Token, body: bytes, key: str | None, started: float
+    ) -> Response:
+        """Several places, charged together."""
+        asked: messages.Batch = decoded(_BATCH, body)
+        offered = self.offer(token, asked.mechanism)
+        if len(asked.places) > self.config.limits.batch:
+            raise Problem("too-large", f"at most {self.config.limits.batch} places")
+        subject = self.subject(token, asked.subject)
+        drawn = offered.report([(place.lon, place.lat) for place in asked.places])
+        if not offered.steady:
+            await self.pad(started)
+        charged, level = self.till is not None, offered.epsilon.per_m
+        reports = [messages.Place(*report) for report in drawn]
+        answer = messages.BatchAnswer(reports, offered.id, level, charged, offered.accuracy_m)
+        times = len(reports)
+        return await self.answer(token, subject, offered, times, key, asked, _encode(answer))
 
     @staticmethod
     def key_of(request: Request) -> str | None:
@@ -99,10 +114,7 @@ class Service:
     ) -> Response:
         """Charge for an answer that was drawn; it leaves when the charge is durable."""
         if self.till is None:
-            if key is not None:
-                raise Problem("bad-request", "idempotency keys need a service with a ledger")
-            self.metrics.reports.inc(times)
-            return Handed(answer, None)
+            return self._uncharged(times, key, answer)
         settled = await self.till.charge(
             subject,
             offered.epsilon,
@@ -115,8 +127,14 @@ class Service:
             self.metrics.repeated.inc()
             answer = settled.answer.encode()
         else:
-            self.metrics.reports.inc(times)
+            self.metrics.count_reports(times)
         return Handed(answer, partial(self.till.answered, settled.release))
+
+    def _uncharged(self, times: int, key: str | None, answer: bytes) -> Response:
+        if key is not None:
+            raise Problem("bad-request", "idempotency keys need a service with a ledger")
+        self.metrics.count_reports(times)
+        return Handed(answer, None)
 
     async def begin(self, request: Request) -> Response:
         """A new trace session, whose total is charged now."""
@@ -221,12 +239,12 @@ class Service:
 
     def offer(self, token: Token, asked: str | None) -> Offered:
         """The mechanism that was asked for, if the token allows it."""
-        known = self._allowed_to.get(token.id)
-        if known is None or known[0] is not token:
-            allowed = {o.id: o for o in self.offered.values() if token.allows("report", o.id)}
-            self._allowed_to[token.id] = known = token, allowed
-        _, allowed = known
+        known = self._choices.get((token.id, asked))
+        if known is not None and known[0] is token:
+            return known[1]
+        allowed = {o.id: o for o in self.offered.values() if token.allows("report", o.id)}
         chosen: Offered = _chosen(asked, allowed)
+        self._choices[token.id, asked] = token, chosen
         return chosen
 
     def _named(self, request: Request) -> Offered:
@@ -248,7 +266,7 @@ class Service:
     async def pad(self, started: float) -> None:
         """Wait for the next multiple of a fixed time: how long the draw took does not show."""
         pad = self.config.pad_ms / 1e3
-        spent = asyncio.get_running_loop().time() - started
+        spent = time.perf_counter() - started
         await asyncio.sleep(pad - spent % pad)
 
 
@@ -293,11 +311,15 @@ def _described(offered: Offered) -> messages.Mechanism:
 
 def idempotency_key(request: Request) -> str | None:
     """The key that a request carries, if it does."""
-    given = [value for name, value in request.scope["headers"] if name == b"idempotency-key"]
-    if not given:
+    given: bytes | None = None
+    several = False
+    for name, value in request.scope["headers"]:
+        if name == b"idempotency-key":
+            several, given = given is not None, value
+    if given is None:
         return None
-    key: str = given[0].decode("latin-1")
-    fine = len(given) == 1 and 1 <= len(key) <= _LONGEST_KEY
+    key = given.decode("latin-1")
+    fine = not several and 1 <= len(key) <= _LONGEST_KEY
     if not (fine and key.isascii() and key.isprintable()):
         raise Problem("bad-request", "an idempotency key has 1 to 200 printable ASCII characters")
     return key

@@ -46,7 +46,7 @@ from whereish.units import Epsilon, Length
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["GlobeLaplace", "drawn", "drawn_finer", "undecided_shares"]
+__all__ = ["GlobeLaplace", "cells_of", "drawn", "drawn_finer", "undecided_shares"]
 
 
 @dataclass(frozen=True, init=False)
@@ -194,7 +194,7 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
     def _fast(
         self, words: WordArray, secrets: FloatArray, cells: IntArray, state: ByteArray
     ) -> int:
-        return _cells(words, secrets, self._rate, 10.0**self.decimals, cells, state)
+        return cells_of(words, secrets, self._rate, 10.0**self.decimals, cells, state)
 
     def _exact(self, uniforms: Sequence[LazyUniform], secret: FloatArray) -> list[arb] | int:
         from flint import arb
@@ -322,7 +322,7 @@ def _is_open(
 
 
 @kernel
-def _cells(
+def cells_of(
     words: WordArray,
     secrets: FloatArray,
     rate: float,
