@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from stress.mutant import Mutant
-from stress.mutant_tables import certificates, globe, laws, lbs, metrics, planes, samplers
+from stress.mutant_tables import (
+    between,
+    certificates,
+    globe,
+    laws,
+    lbs,
+    metrics,
+    planes,
+    samplers,
+    theory,
+)
 
 __all__ = ["MUTANTS"]
 
@@ -15,4 +25,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *planes.MUTANTS,
     *metrics.MUTANTS,
     *lbs.MUTANTS,
+    *between.MUTANTS,
+    *theory.MUTANTS,
 )

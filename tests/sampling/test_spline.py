@@ -110,6 +110,27 @@ def test_exact_choices_agree_with_doubles(monkeypatch):
     np.testing.assert_array_equal(fast, slow)
 
 
+def test_choices_next_to_a_border_are_exact():
+    """Words that doubles cannot tell from the border of two cells' weights."""
+    raster = Raster(6, 6, (100.0, 100.0))
+    rng = np.random.default_rng(2)
+    wrong = 0
+    for place in rng.uniform(110, 490, (40, 2)):
+        cells, weights = exact_weights(raster, place, 0)
+        border = weights[0] + (weights[1] if rng.random() < 0.5 else 0)
+        below, above = cells[int(border > weights[0])], cells[1 + int(border > weights[0])]
+        for step, expected in ((-40, below), (-1, below), (1, above), (40, above)):
+            word = math.floor(border * 2**64) + step
+            words = np.array([[word, 2**63]], np.uint64)
+            nine = nine_around(raster, place[None])
+            chosen = chosen_cells(raster, place[None], nine, words, wh.SeededRandomness(4))
+            assert chosen[0] // 6 == expected
+            double = float(word) * 2.0**-64
+            first, second = nine.down[0, 0], nine.down[0, 0] + nine.down[0, 1]
+            wrong += int(nine.rows[0][int(double >= first) + int(double >= second)] != expected)
+    assert wrong > 20  # what doubles alone would have made of them
+
+
 def test_coins_agree_with_balls_and_leave_open_what_is_close():
     raster = Raster(6, 6, (100.0, 100.0))
     rng = np.random.default_rng(1)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.optimize import linprog
 
 import whereish as wh
 from whereish.errors import InvalidInput
 from whereish.mechanisms.noise.grid_remap import lattice_remap
 from whereish.privacy.distinguishability import Distinguishability
+from whereish.solvers.radial import any_loss
 from whereish.solvers.radial.any_loss import optimal_radial_any
 from whereish.solvers.radial.log_linear import LogLinear, from_table
 from whereish.solvers.radial.loss import Loss
@@ -81,6 +84,32 @@ def test_no_random_private_radial_beats_the_lower_bound():
         best = min(best, radial.expectation(FORGIVING.value, cuts=FORGIVING.cuts))
     assert found.lower_bound <= found.loss <= best * (1 + 1e-9)
     assert best < 5 * found.loss  # the random ones come near enough to mean something
+
+
+@pytest.mark.parametrize("eps", [0.03, 0.1])
+def test_the_lower_bound_stays_below_the_optimum_on_coarse_nodes(eps, monkeypatch):
+    """On few nodes both bounds are loose, and the lower one must not come near the upper."""
+    ell = Distinguishability.linear(f"{eps}/m")
+    fine = optimal_radial_any(ell, FORGIVING).loss
+    monkeypatch.setattr(any_loss, "_STEP", 0.6)
+    monkeypatch.setattr(any_loss, "_SLICES", 2)
+    coarse = optimal_radial_any(ell, FORGIVING)
+    assert coarse.loss > fine
+    assert 0.5 * fine < coarse.lower_bound <= fine
+
+
+def test_the_box_holds_every_private_radial():
+    """The largest R(r) of all is that of exp(-l(|r - s|)); on each step its bound is above it."""
+    eps, step, count = 0.02, 20.0, 30
+    radii = step * np.arange(count)
+    most = any_loss._Nodes.of(step, count, eps * radii).largest(math.inf)
+    for j, share in itertools.product((0, 1, 7, 15), (0.01, 0.5, 0.99)):
+        r = step * (j + share)
+        mass = quad(
+            lambda s, r=r: 2 * math.pi * s * math.exp(-eps * abs(r - s)), 0, 3000, points=[r]
+        )[0]
+        assert 1 / mass <= most[j]
+    assert most[15] < 2 / mass
 
 
 def test_rising_losses_have_the_optimum_of_the_other_solver():
