@@ -24,6 +24,7 @@ Profiles       PriLocation NaiveProfiles PooledProfiles Profiles PlaceLevel
                Visits user_priors synthetic_commuters
 Service        Client AsyncClient
 Audit          audit adversary_error quality_loss privacy_measures
+               compare Comparison plot
 What is kept   Guarantee Basis Mechanism Metric Euclidean Manhattan Chebyshev
                GreatCircle Geodesic Finite TupleSum TupleMax
                Distinguishability
@@ -52,6 +53,7 @@ _HOMES = {
     "Chebyshev": "privacy",
     "CircularNoise": "mechanisms.noise.circular",
     "Client": "interfaces.client",
+    "Comparison": "audit.comparison",
     "CubeGeometric": "mechanisms.records.cube_geometric",
     "Distinguishability": "privacy.distinguishability",
     "EikonalMechanism": "mechanisms.maps.eikonal",
@@ -111,6 +113,7 @@ _HOMES = {
     "bayesian_remap": "mechanisms.channels.remap",
     "blur": "publish.perturb",
     "cloaking_channel": "mechanisms.channels.cloaking",
+    "compare": "audit.comparison",
     "corrected_epsilon": "mechanisms.noise.float_noise",
     "dask": "engines",
     "exponential_channel": "mechanisms.channels.exponential",
@@ -127,6 +130,7 @@ _HOMES = {
     "optimal_channel": "mechanisms.channels.optimal",
     "optimal_map_channel": "mechanisms.maps.optimal",
     "perturb": "publish.perturb",
+    "plot": "audit.pictures",
     "privacy_measures": "audit.measures",
     "quality_loss": "audit.utility",
     "queries": "",

@@ -3,7 +3,10 @@
 from whereish import audit as audit
 from whereish import queries as queries
 from whereish.audit.adversary import adversary_error as adversary_error
+from whereish.audit.comparison import Comparison as Comparison
+from whereish.audit.comparison import compare as compare
 from whereish.audit.measures import privacy_measures as privacy_measures
+from whereish.audit.pictures import plot as plot
 from whereish.audit.utility import quality_loss as quality_loss
 from whereish.data.commuters import synthetic_commuters as synthetic_commuters
 from whereish.data.density_maps import map_from_grid as map_from_grid

@@ -88,7 +88,7 @@ def test_compare_ranks_the_optimum_first(folder, tmp_path):
     optimum = lines["optimal"]
     assert optimum["quality_loss_m"] <= min(private)
     assert optimum["adversary_error_m"] == pytest.approx(optimum["quality_loss_m"], rel=1e-9)
-    game = lines["OptPriv at the optimum's loss"]
+    game = lines["OptPriv"]
     assert game["adversary_error_m"] >= optimum["adversary_error_m"] * (1 - 1e-6)
     assert {"planar Laplace, remapped", "cloaking", "uniform", "identity"} <= set(lines)
     assert plot.stat().st_size > 1000

@@ -79,7 +79,9 @@ def test_plot(saved, tmp_path):
     done = run("plot", saved, "-o", picture)
     assert done.returncode == 0, done.stderr
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert refused("plot", saved, "-o", tmp_path / "map.pdf")
+    assert run("plot", saved, "-o", tmp_path / "map.pdf").returncode == 0
+    assert (tmp_path / "map.pdf").read_bytes()[:5] == b"%PDF-"
+    assert refused("plot", saved, "-o", tmp_path / "map.bmp")
 
 
 def test_zones(tmp_path):

@@ -105,3 +105,44 @@ def test_times_that_go_back_are_refused():
     done = trace("--accuracy", "200 m", stdin="2,48.85412,2.3\n1,48.85412,2.3\n")
     assert done.returncode == 2
     assert "go back" in done.stderr
+
+
+def test_a_track_from_a_file_and_a_session_that_goes_on(tmp_path):
+    from click.testing import CliRunner
+
+    from whereish.interfaces.cli.trace import command
+
+    def run(*words):
+        return CliRunner().invoke(command, [*words, "--accuracy", "300 m", "--total", "1/m"])
+
+    rows = [f"2026-01-31T08:{i:02d}:00Z,{2.35 + 0.001 * i},48.85" for i in range(9)]
+    table = tmp_path / "track.csv"
+    table.write_text("\n".join(["at,lon,lat", *rows]))
+    done = run(str(table), "--lon", "lon", "--lat", "lat", "--time", "at")
+    assert done.exit_code == 0
+    assert len([line for line in done.stdout.splitlines() if line.startswith("2026")]) == 9
+    points = "".join(
+        f'<trkpt lat="48.85" lon="{2.35 + 0.001 * i}">'
+        f"<time>2026-01-31T08:{i:02d}:00Z</time></trkpt>"
+        for i in range(9)
+    )
+    gpx = tmp_path / "track.gpx"
+    gpx.write_text(
+        '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">'
+        f"<trk><trkseg>{points}</trkseg></trk></gpx>"
+    )
+    done = run(str(gpx))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("2026-01-31T08:00:00Z,48.8")
+    half = tmp_path / "half.csv"
+    half.write_text("\n".join(["at,lon,lat", *rows[:4]]))
+    rest = tmp_path / "rest.csv"
+    rest.write_text("\n".join(["at,lon,lat", *rows[4:]]))
+    where = ("--lon", "lon", "--lat", "lat", "--time", "at", "--session", str(tmp_path / "s.json"))
+    assert run(str(half), *where).exit_code == 0
+    kept = (tmp_path / "s.json").read_text()
+    assert "4 reports" not in kept
+    done = run(str(rest), *where)
+    assert done.exit_code == 0
+    assert "9 reports" in done.output
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []

@@ -142,7 +142,7 @@ def test_the_sentence_is_true_of_the_mechanism():
     said = in_words(wh.EikonalMechanism.build(levels))
     assert said.startswith("Levels run from 1 to 2 per km: two places 500 m apart")
     assert "factor 1.65 " in said  # exp(0.5), at the lowest level
-    assert "2.72 where it is highest" in said
+    assert "2.72 if at the highest" in said
     square = [[0, 0], [0, 100], [100, 0]]
     assert "50 m apart stay within a factor 1.65" in in_words(wh.tight_channel(square, "0.01/m"))
 

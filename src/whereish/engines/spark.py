@@ -22,11 +22,12 @@ from typing import Any
 
 import pyarrow as pa
 
+import whereish
 from whereish.engines.attempts import Attempt, Job, Part
 from whereish.engines.engine import EngineSanitizer
 from whereish.engines.hadoop.write import release_to_address
 from whereish.engines.spark_session import NAME, hide_spark_errors, refuse_patterns
-from whereish.errors import import_extra
+from whereish.errors import InvalidInput, import_extra
 from whereish.publish.release.counts import counts_from_json, counts_to_json
 
 __all__ = ["sanitize"]
@@ -45,6 +46,7 @@ class SparkEngine:
         return list(frame.columns)
 
     def run(self, frame: Any, columns: Sequence[str], attempt: Attempt) -> Sequence[Part]:
+        _check_executors(frame.sparkSession)
         parts = frame.select(*columns).mapInArrow(
             _attempt_partition(attempt), "name string, rows bigint, counts string"
         )
@@ -54,6 +56,39 @@ class SparkEngine:
 
     def read(self, folder: Path, like: Any) -> Any:
         return like.sparkSession.read.parquet(f"file://{folder}")
+
+
+def _check_executors(session: Any) -> None:
+    """Refuse, before any location is read, executors on which whereish cannot be imported.
+
+    The task holds no data, so what it says of itself can be told.
+    """
+
+    def versions(_: Iterator[Any]) -> Iterator[str]:
+        import platform
+
+        try:
+            import whereish
+        except ImportError as error:
+            yield f"missing:{error.name}:{platform.python_version()}"
+            return
+        yield f"found:{whereish.__version__}:{platform.python_version()}"
+
+    context = session.sparkContext
+    told = context.parallelize(range(2), 2).mapPartitions(versions).collect()
+    for one in told:
+        kind, what, python = one.split(":")
+        if kind == "missing":
+            raise InvalidInput(
+                f"the module {what} cannot be imported on the executors (Python {python}): install"
+                " whereish there, of the driver's version, or ship an environment with"
+                " spark.archives"
+            )
+        if what != whereish.__version__:
+            raise InvalidInput(
+                f"the executors have whereish {what} and the driver {whereish.__version__}: install"
+                " one version on all"
+            )
 
 
 class SparkSanitizer(EngineSanitizer):

@@ -113,12 +113,12 @@ def main(folder: Path = Path("demo-out"), count: int = 20_000, cells: int = 48) 
 
 def privacy_map(image: Path, cells: int) -> None:
     """A level for every place, loose where many live: build, certify and draw it."""
-    from whereish.interfaces.cli.plot import draw
+    from whereish.audit.pictures import plot
     from whereish.mechanisms.maps.eikonal import EikonalMechanism
 
     levels = philadelphia_map(cells)
     mechanism = EikonalMechanism.build(levels, places="cells")
-    draw(mechanism, image)
+    plot(mechanism, image)
     low, high = 1000 * levels.values.min(), 1000 * levels.values.max()
     click.echo(
         f"\na privacy map of {cells} x {cells} cells, {low:.2g} to {high:.2g} per km by population"

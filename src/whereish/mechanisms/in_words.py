@@ -79,9 +79,9 @@ def _of_map(mechanism: EikonalMechanism, reports: int) -> str:
     return (
         f"Levels run from {levels[0] * 1e3:.3g} to {levels[2] * 1e3:.3g} per km: two places"
         f" {Length(apart)} apart stay within a factor {factors[0]} of each other in likelihood"
-        f" where the level is lowest, {factors[1]} where it is highest, {told}; reports are"
-        f" {_metres(errors[0])} away on average at the lowest level, {_metres(errors[1])} at the"
-        f" median and {_metres(errors[2])} at the highest."
+        f" if all between them is at the lowest level, {factors[1]} if at the highest, {told};"
+        f" reports are {_metres(errors[0])} away on average at the lowest level,"
+        f" {_metres(errors[1])} at the median and {_metres(errors[2])} at the highest."
     )
 
 

@@ -29,7 +29,7 @@ def command(file: Path, output: Path, per: str, overwrite: bool) -> None:
     from whereish.mechanisms.maps.query import EikonalQuery
     from whereish.mechanisms.saved import load
 
-    check_output(output, overwrite=overwrite, suffix=".tif")
+    check_output(output, overwrite=overwrite, suffix=(".tif",))
     unit = per_unit(per)
     mechanism = load(file)
     if not isinstance(mechanism, EikonalMechanism | EikonalQuery):

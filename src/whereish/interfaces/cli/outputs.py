@@ -7,13 +7,17 @@ from pathlib import Path
 
 from whereish.errors import InvalidInput, MissingExtra
 
-__all__ = ["check_output", "require_matplotlib"]
+__all__ = ["PICTURES", "check_output", "require_matplotlib"]
 
 
-def check_output(path: Path, *, overwrite: bool, suffix: str | None = None) -> None:
+PICTURES = (".png", ".svg", ".pdf")
+"""The endings of pictures."""
+
+
+def check_output(path: Path, *, overwrite: bool, suffix: tuple[str, ...] = ()) -> None:
     """Refuse, before any work, an output that could not be written after it."""
-    if suffix is not None and path.suffix.lower() != suffix:
-        raise InvalidInput(f"the output must end in {suffix}; got {path.name}")
+    if suffix and path.suffix.lower() not in suffix:
+        raise InvalidInput(f"the output must end in one of {', '.join(suffix)}; got {path.name}")
     if not path.parent.is_dir():
         raise InvalidInput(f"the folder of the output {path.name} does not exist; make it first")
     if path.is_dir():

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.errors import BudgetExceeded, InvalidInput, NotWritten
 from whereish.interfaces.cli.parameters import DECIMALS, EPSILON, POSITIVE, WholeType, describe
 from whereish.units import Epsilon
 from whereish.units import number as decimal
 
 if TYPE_CHECKING:
     from whereish.mechanisms.traces.budget import BudgetManager
+    from whereish.mechanisms.traces.predictive import TraceSession
 
 __all__ = ["command"]
 
 
 @click.command("trace")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--lon", help="With FILE: the column of longitudes (files with a geometry need none)."
+)
+@click.option("--lat", help="With FILE: the column of latitudes.")
+@click.option("--time", "time_column", help="With FILE: the column of times, which are public.")
+@click.option("--layer", help="With FILE: its layer; of GPX the track's points by default.")
+@click.option(
+    "--session",
+    "state",
+    type=click.Path(path_type=Path),
+    help="Keep the trace's public state in this file, and go on from it where it exists.",
+)
 @click.option("--accuracy", help="Fixed utility: noisy reports are within this, as '200 m'.")
 @click.option(
     "--steps", type=WholeType(1, 10**9), help="Fixed rate: the total lasts for so many reports."
@@ -39,6 +57,12 @@ __all__ = ["command"]
 )
 @DECIMALS
 def command(
+    file: Path | None,
+    lon: str | None,
+    lat: str | None,
+    time_column: str | None,
+    layer: str | None,
+    state: Path | None,
     accuracy: str | None,
     steps: int | None,
     total: Epsilon | None,
@@ -46,26 +70,33 @@ def command(
     tests: Literal["sparse", "every"] | None,
     decimals: int,
 ) -> None:
-    """Report one person's places from standard input, line by line.
+    """Report one person's places from FILE (GPX, CSV, Parquet), or from standard input.
 
-    A line is TIME,LAT,LON or LAT,LON: degrees, and seconds or an ISO 8601 time, which
+    There a line is TIME,LAT,LON or LAT,LON: degrees, and seconds or an ISO 8601 time, which
     is public.  Each comes out as a line with the same time (to the millisecond, and in
     UTC), the reported place, and "hard" where it carries fresh noise or "easy" where an
     earlier report still held.  At the end the budget actually spent is printed, and with
     --total the guarantee that holds for every run; when it does not suffice for another
     report, the trace ends with exit code 2.
     """
+    from whereish.interfaces.cli.files.track_files import track_places
     from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
     from whereish.mechanisms.traces.predictive import PredictiveMechanism
 
     budget = _manager(accuracy, steps, total, top_speed, tests)
     mechanism = PredictiveMechanism(budget, lambda eps: GlobeLaplace(eps, decimals=decimals))
-    session = mechanism.start()
+    session = mechanism.resume(_kept(state)) if state and state.exists() else mechanism.start()
+    if file is None:
+        places = (_read(line, number) for number, line in _lines())
+    else:
+        places = (
+            _of_row(told, place, number)
+            for number, (told, place) in enumerate(
+                track_places(file, lon, lat, time_column, layer), start=1
+            )
+        )
     spent_all: BudgetExceeded | None = None
-    for number, line in enumerate(sys.stdin, start=1):
-        if not line.strip():
-            continue
-        when, time_s, place = _read(line, number)
+    for number, (when, time_s, place) in enumerate(places, start=1):
         try:
             ((lon, lat),) = session.report(place, time_s)
         except BudgetExceeded as error:
@@ -73,6 +104,8 @@ def command(
             break
         except InvalidInput as error:
             raise InvalidInput(f"line {number}: {error}") from None
+        if state is not None:
+            _keep(state, session)
         kind = "hard" if session.transcript.reports[-1].hard else "easy"
         fields = [*when, f"{lat:.{decimals}f}", f"{lon:.{decimals}f}", kind]
         click.echo(",".join(fields))
@@ -89,6 +122,44 @@ def command(
         click.echo(describe(release.bound), err=True)
     if spent_all is not None:
         raise spent_all
+
+
+def _lines() -> Iterator[tuple[int, str]]:
+    return ((n, line) for n, line in enumerate(sys.stdin, start=1) if line.strip())
+
+
+def _of_row(
+    told: str | None, place: list[float], number: int
+) -> tuple[list[str], float | None, list[float]]:
+    if told is None:
+        return [], None, place
+    try:
+        written, time_s = _moment(told)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"row {number} must have seconds or an ISO 8601 time") from None
+    return [written], time_s, place
+
+
+def _kept(state: Path) -> Any:
+    try:
+        return json.loads(state.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InvalidInput(f"the session {state.name} cannot be read: is it damaged?") from None
+
+
+def _keep(state: Path, session: TraceSession) -> None:
+    """The public state, in one step and before the report leaves."""
+    new = state.with_name(f".{state.name}.new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            json.dump(session.to_json(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(state)
+    except OSError as error:
+        raise NotWritten(
+            f"the session {state.name} cannot be written ({error.strerror}); the report is withheld"
+        ) from None
 
 
 def _manager(

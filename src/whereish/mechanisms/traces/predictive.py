@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,6 +60,7 @@ from whereish.mechanisms.traces.cadence import Cadence
 from whereish.mechanisms.traces.noisy_test import NoisyTest, level_on, metric_on
 from whereish.mechanisms.traces.predictors import Predictor, by_motion, last_report, straight_on
 from whereish.mechanisms.traces.release import TraceRelease, bounded
+from whereish.mechanisms.traces.saved_session import read_transcript, written_transcript
 from whereish.mechanisms.traces.sparse_test import SparseRun
 from whereish.mechanisms.traces.transcript import Plan, Reported, Surface, Transcript
 from whereish.privacy.guarantee import Guarantee
@@ -148,6 +149,29 @@ class PredictiveMechanism:
         """A trace to which places are added one by one, as they happen."""
         return TraceSession(self, secure(rng))
 
+    def resume(self, data: dict[str, Any], *, rng: Randomness | None = None) -> TraceSession:
+        """Go on with the session that :meth:`TraceSession.to_json` described.
+
+        With the mechanism that began it: the amounts spent are counted on.
+
+        >>> import whereish as wh
+        >>> mechanism = wh.PredictiveMechanism(wh.FixedUtility("500 m", total="0.02/m"))
+        >>> session = mechanism.start()
+        >>> first = session.report([[2.35, 48.85]])
+        >>> again = mechanism.resume(session.to_json())
+        >>> again.transcript.spent == session.transcript.spent
+        True
+        """
+        session = self.start(rng=rng)
+        transcript, given, reproducible = read_transcript(data, session.space, self.budget)
+        if reproducible and not session.rng.reproducible:
+            raise InvalidInput(
+                "the session was begun with a seed, so its reports protect nobody: resume it with"
+                " a seeded rng, or begin a new one"
+            )
+        session.transcript, session._given = transcript, given
+        return session
+
     def report(
         self,
         trace: Points | ArrayLike,
@@ -208,6 +232,15 @@ class TraceSession:
         self._given += 1
         self._step(x[0], time_s)
         return self._points(self.transcript.reports[-1].place[None].copy())
+
+    def to_json(self) -> dict[str, Any]:
+        """All that was made public, for :meth:`PredictiveMechanism.resume` in another process.
+
+        Keep it before a report leaves, so that a crash forgets no report.  A run of sparse looks
+        that is open is not kept, since its threshold is secret: a resumed session opens a new
+        one, and pays for it.
+        """
+        return written_transcript(self.transcript, self._given, reproducible=self.rng.reproducible)
 
     def checked(self, places: Points | ArrayLike) -> FloatArray:
         """The coordinates of places for which the promise holds; others are refused unseen.
