@@ -115,6 +115,9 @@ CASES = {
     "Channel": channel,
     "CircularNoise": lambda: wh.CircularNoise((np.arange(MANY), np.linspace(9, 1, MANY))),
     "Client": lambda: wh.Client("http://127.0.0.1:1", token="secret"),
+    "Comparison": lambda: wh.compare(
+        [[0, 0], [900, 0]], None, epsilons=["1/km"], mechanisms=["uniform"]
+    ),
     "CubeGeometric": lambda: wh.CubeGeometric(wh.Records(wh.Values(1, 10), 2), 0.5),
     "Distinguishability": lambda: HUGE,
     "DistanceLevel": lambda: HUGE.metric,

@@ -85,10 +85,12 @@ class Comparison:
     >>> import whereish as wh
     >>> found = wh.compare([[0, 0], [900, 0], [0, 900]], None, epsilons=["1/km"],
     ...     mechanisms=["exponential", "uniform"])
+    >>> found
+    Comparison(2 lines: exponential, uniform)
     >>> print(found)
     level    mechanism                     keeps eps       loss  adv. error  named
-    1/km     exponential                         yes    533.0 m     482.4 m  46.9%
-    any      uniform                             yes    724.3 m     600.0 m  33.3%
+    1/km     exponential                         yes    551.9 m     551.9 m  45.4%
+    any      uniform                             yes    682.8 m     600.0 m  33.3%
     """
 
     lines: tuple[ComparedMechanism, ...]
