@@ -20,7 +20,7 @@ from whereish.interfaces.http.problems import Problem, problem
 from whereish.interfaces.workbench import base_map
 from whereish.interfaces.workbench.bench import Bench
 from whereish.interfaces.workbench.security import Guard, SessionKey
-from whereish.interfaces.workbench.views import data_set, one_place, optimal, privacy_map
+from whereish.interfaces.workbench.views import audit, data_set, one_place, optimal, privacy_map
 from whereish.interfaces.workbench.wire import Message, answer, read, refused
 
 __all__ = ["VIEWS", "build"]
@@ -30,6 +30,7 @@ VIEWS: Final[tuple[Callable[[Bench], list[Route]], ...]] = (
     privacy_map.routes,
     optimal.routes,
     data_set.routes,
+    audit.routes,
 )
 """The routes of each view: to add one, add its module here and its file in page/src/views."""
 

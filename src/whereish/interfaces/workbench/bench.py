@@ -33,6 +33,8 @@ class Bench:
     jobs: Jobs = field(default_factory=Jobs)
     base_map: Path | None = None
     shelf: dict[str, Shelved] = field(default_factory=dict)
+    samplers: dict[str, str] = field(default_factory=dict)
+    """Functions to audit that the terminal named: their names, and FILE.py:NAME."""
 
     def put(self, kind: str, title: str, mechanism: Any, name: str | None = None) -> Shelved:
         """Put a mechanism on the shelf."""

@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -19,6 +19,7 @@ from whereish.interfaces.workbench.app import build
 from whereish.interfaces.workbench.bench import Bench
 from whereish.interfaces.workbench.security import SessionKey
 from whereish.interfaces.workbench.uploads import Scratch
+from whereish.interfaces.workbench.views.audit import load_sampler
 
 __all__ = ["serve"]
 
@@ -30,6 +31,7 @@ def serve(
     say: Callable[[str], None],
     base_map: Path | None = None,
     upload_mb: int = 512,
+    samplers: Sequence[str] = (),
 ) -> None:
     """Listen on 127.0.0.1 alone; `say` is told the address with the session's secret.
 
@@ -37,6 +39,8 @@ def serve(
     """
     if base_map is not None and not base_map.is_file():
         raise InvalidInput(f"there is no base map {base_map.name!r}")
+    for one in samplers:
+        load_sampler(one)
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -47,7 +51,9 @@ def serve(
     log_level = os.environ.get("WHEREISH_WORKBENCH_LOG", "warning")
     listener.listen(128)  # whoever reads the address may ask at once
     set_up_log(log_level)
-    key, bench = SessionKey(), Bench(Scratch(most_bytes=upload_mb << 20), base_map=base_map)
+    key = SessionKey()
+    named = {one.rpartition(":")[2]: str(Path(one).resolve()) for one in samplers}
+    bench = Bench(Scratch(most_bytes=upload_mb << 20), base_map=base_map, samplers=named)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/#session={key.secret}"
     say(address)
     server = uvicorn.Server(

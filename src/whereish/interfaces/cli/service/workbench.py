@@ -24,7 +24,20 @@ __all__ = ["command"]
 @click.option(
     "--upload-mb", type=WholeType(1, 65_536), default=512, help="Largest upload, in megabytes."
 )
-def command(port: int, no_browser: bool, base_map: Path | None, upload_mb: int) -> None:
+@click.option(
+    "--sampler",
+    "samplers",
+    multiple=True,
+    metavar="FILE.py:NAME",
+    help="A function from (n, 2) metres to reports that may be audited; may be given again.",
+)
+def command(
+    port: int,
+    no_browser: bool,
+    base_map: Path | None,
+    upload_mb: int,
+    samplers: tuple[str, ...],
+) -> None:
     """Open a page on this machine to see what an epsilon means.
 
     It listens on 127.0.0.1 alone, and only the address that it prints lets one in.  Nothing leaves
@@ -44,4 +57,5 @@ def command(port: int, no_browser: bool, base_map: Path | None, upload_mb: int) 
         say=lambda address: click.echo(f"the workbench is at {address}"),
         base_map=base_map,
         upload_mb=upload_mb,
+        samplers=samplers,
     )
