@@ -32,7 +32,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   let preview: Answer<Preview> | null = null, built: Answer<Built> | null = null, at: Answer<At> | null = null;
   let spot: { lon: number; lat: number } | null = null;
   let gone = false, drawing = false, watching: Watching | null = null;
-  let zoneLevel = 0.2;
+  let zoneLevel = 2;
 
   const pictures = L.layerGroup().addTo(shell.map.layers), zoneShapes = L.layerGroup().addTo(shell.map.layers);
   const marks = L.layerGroup().addTo(shell.map.layers);
@@ -54,11 +54,11 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     h("p", { class: "note" }, "A grid or tracts of densities: level = slope · density + offset, per km."),
     h("div", { class: "row" }, field("Slope", text(slope, (v) => { slope = v; })), field("Offset (per km)", text(offset, (v) => { offset = v; })), field("Largest level", text(high, (v) => { high = v; }))),
     h("div", { class: "row" }, field("Unit of the file", text(unit, (v) => { unit = v; })), field("Cell, as 500 m", text(cell, (v) => { cell = v; })), field("Tracts: column", text(column, (v) => { column = v; }))),
-    h("p", { class: "note" }, "GeoJSON zones with a property \"epsilon\" need a cell, and a level elsewhere:"),
+    h("p", { class: "note" }, "GeoJSON zones with a property \"epsilon\", such as 0.5/km, need a cell and a level elsewhere. The map reaches a quarter beyond them."),
     field("Level outside all zones", text(defaultLevel, (v) => { defaultLevel = v; })));
   const sizes = choice([["20", "20 × 20 cells"], ["40", "40 × 40 cells"], ["60", "60 × 60 cells"], ["100", "100 × 100 cells"]], String(cells), (value) => { cells = Number(value); ask(); });
   const zoneInput = h("input", { type: "number", min: 0.001, max: 1000, step: "any", value: zoneLevel, onchange: () => { zoneLevel = Number(zoneInput.value) || zoneLevel; } });
-  const zoneRadius = h("input", { type: "number", min: 1, step: "any", value: 4000 });
+  const zoneRadius = h("input", { type: "number", min: 1, step: "any", value: 1500 });
 
   fill(shell.panel,
     layerButtons,
@@ -134,7 +134,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     (sizes.parentElement as HTMLElement).hidden = file !== null;
     fill(sourceBox, file
       ? h("p", {}, `Your file ${file.name}. `, h("button", { type: "button", class: "plain", onclick: () => { file = null; zones = []; asking.fit = true; showSource(); showZones(); ask(); } }, "Back to the example"))
-      : h("p", { class: "note" }, "Philadelphia as in the paper: looser where more people live, 0.4 to 2 per km."));
+      : h("p", { class: "note" }, "Philadelphia as in the paper: a patch of 9 by 6.2 miles, looser where more people live."));
   }
   function toggleDrawing(): void {
     drawing = !drawing;
@@ -300,7 +300,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     python: () => `import whereish as wh\nfrom whereish.data.philadelphia import philadelphia_map\n\n${file ? `levels = wh.map_from_grid("map.tif", slope=${slope}, offset=${offset}, per="km", density_unit="${unit}", nodata="nearest")` : `levels = philadelphia_map(${cells})`}\nmechanism = wh.EikonalMechanism.build(levels, places="${places}")\nprint(mechanism.guarantee, mechanism.account())\nmechanism.save("map.npz")\n\nlon, lat = ...  # your place, in degrees\nreport = mechanism.report(mechanism.map.plane.from_degrees([lon], [lat]))\n`,
     command: () => file
       ? `whereish build map FILE --formula "${slope}*d+${offset}"${high ? ` --high ${high}` : ""} --density-unit "${unit}"${cell ? ` --cell "${cell}"` : ""} --nodata nearest --places ${places} -o map.npz\nwhereish export map.npz map.tif\n`
-      : `whereish build map philadelphia --cells ${cells} --formula "1e-4*d+0.4" --high 2 --places ${places} -o map.npz\nwhereish export map.npz map.tif\n`,
+      : `whereish build map philadelphia --cells ${cells} --places ${places} -o map.npz\nwhereish export map.npz map.tif\n`,
     repaint: () => { showZones(); draw(); },
     leave: () => { gone = true; watching?.stop(); removeEventListener("keydown", escape); shell.map.element.style.cursor = ""; },
   };
@@ -309,7 +309,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     const all: Explanation[] = [{
       title: "A privacy map", formula: "d(u,v) = min over paths from u to v of ∫ ε(x) |dx|\nP(S | u) ≤ e^d(u,v) · P(S | v)",
       text: "Every place has its own level ε: strict where few people live, loose in a crowd. The promise between two places is the cheapest way from one to the other.",
-      source: "Koufogiannis, Pappas: Location-dependent privacy (CDC 2016); levels of Philadelphia as in the paper, from ZIP codes (US Census).",
+      source: "Koufogiannis, Pappas: Location-dependent privacy (CDC 2016); levels of Philadelphia as in the paper, densities from ZIP codes (US Census).",
     }];
     if (built) all.push({
       title: "The mechanism and its certificate", formula: "P(y | u) = w(y) · e^(−d(u,y)) / Z(u)",

@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
+from interfaces.workbench.looking import fact, metres, until_drawn
+
 MEASURED = "[data-test=measured] dl"
-
-
-def drawn(page) -> int:
-    """How many points the cloud's canvas shows."""
-    return page.evaluate(
-        "() => Math.max(...[...document.querySelectorAll('.points-layer')]"
-        ".map(one => Number(one.dataset.drawn || 0)))"
-    )
-
-
-def until_drawn(page, least):
-    page.wait_for_function(
-        "least => [...document.querySelectorAll('.points-layer')]"
-        ".some(one => Number(one.dataset.drawn || 0) >= least)",
-        arg=least,
-    )
-
-
-def fact(page, box, name) -> str:
-    row = page.locator(f"[data-test={box}] dt", has_text=name)
-    return row.locator("xpath=following-sibling::dd[1]").inner_text()
-
-
-def metres(text: str) -> float:
-    found = re.fullmatch(r"([\d.,]+) (m|km)", text)
-    assert found, text
-    return float(found[1].replace(",", "")) * (1000 if found[2] == "km" else 1)
 
 
 def test_the_cloud_is_that_of_the_mechanism(watch, shots):
@@ -45,7 +18,6 @@ def test_the_cloud_is_that_of_the_mechanism(watch, shots):
     assert metres(fact(one.page, "measured", "mean error")) == pytest.approx(291, abs=2)
     assert metres(fact(one.page, "measured", "95% within")) == pytest.approx(691, abs=3)
     one.page.screenshot(path=shots / "place-1440-light.png")
-    # Half the reports are inside the inner ring as it is drawn: count pixels of the cloud's canvas.
     assert one.page.locator(".legend").inner_text().startswith("2,000 possible reports")
 
 

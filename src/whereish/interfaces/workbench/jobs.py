@@ -2,7 +2,7 @@
 
 A process leaves the page answering while a solver works, can be stopped at once, and ends with
 the server: it watches the pipe that the server holds, and a killed server closes it.  Results stay
-in the server's memory until it ends, so a page that is loaded again finds them; nothing is written.
+in the server's memory until it ends, so a page that is loaded again finds them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any, Final, Literal
 
@@ -26,7 +27,8 @@ Work = Callable[..., Any]
 """``work(progress, *arguments)``: a function of a module, which calls ``progress(dict)``."""
 MOST_RUNNING: Final = 2
 _MOST_KEPT: Final = 40
-_CONTEXT: Final = multiprocessing.get_context("spawn")
+_QUICK: Final = "forkserver" in multiprocessing.get_all_start_methods()
+_CONTEXT: Final[Any] = multiprocessing.get_context("forkserver" if _QUICK else "spawn")
 
 State = Literal["running", "done", "failed", "stopped"]
 
@@ -67,6 +69,9 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._processes: dict[str, Any] = {}
         self._lock = threading.Lock()
+        if _QUICK:  # a process that has everything imported, and is copied for each job
+            _CONTEXT.set_forkserver_preload(["whereish.interfaces.workbench.app"])
+            forkserver.ensure_running()
 
     def start(
         self,

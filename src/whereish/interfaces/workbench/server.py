@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import tempfile
 import threading
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -53,7 +54,10 @@ def serve(
     set_up_log(log_level)
     key = SessionKey()
     named = {one.rpartition(":")[2]: str(Path(one).resolve()) for one in samplers}
-    bench = Bench(Scratch(most_bytes=upload_mb << 20), base_map=base_map, samplers=named)
+    scratch = Scratch(most_bytes=upload_mb << 20)
+    # Whatever a library puts into the folder for temporary files goes with ours.
+    tempfile.tempdir = os.environ["TMPDIR"] = str(scratch.folder)
+    bench = Bench(scratch, base_map=base_map, samplers=named)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/#session={key.secret}"
     say(address)
     server = uvicorn.Server(

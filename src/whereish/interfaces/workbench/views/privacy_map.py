@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from whereish.interfaces.workbench.views.drawing import canvas_of
 from whereish.interfaces.workbench.wire import Message, answer, attachment, binary, read
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.space.box import Box
 from whereish.units import Epsilon
 
 __all__ = ["routes"]
@@ -138,7 +140,11 @@ def privacy_map(asked: MapAsked, bench: Bench) -> tuple[PrivacyMap, str]:
         path, shown = str(upload.path), upload.shown
     if not 10 <= source.cells <= 100:
         raise InvalidInput("the example has between 10 and 100 cells to a side")
-    made, said = sourced_map(path, _options(source))
+    try:
+        made, said = sourced_map(path, _options(source, path))
+    except WhereishError as error:
+        told = str(error)
+        raise InvalidInput(told.replace(Path(path).name, shown) if shown else told) from None
     if not 4 <= made.values.size <= MOST_CELLS:
         rows, columns = made.shape
         raise InvalidInput(
@@ -152,14 +158,15 @@ def privacy_map(asked: MapAsked, bench: Bench) -> tuple[PrivacyMap, str]:
     return made, said.replace(Path(path).name, shown) if shown else said
 
 
-def _options(source: Source) -> Asked:
+def _options(source: Source, path: str) -> Asked:
     example = not source.upload
+    zones = Path(path).suffix in (".geojson", ".json") and not source.column
     return Asked(
         slope=source.slope,
         offset=source.offset,
-        per="km",
+        per=None if example else "km",  # that of the paper, for its own patch
         low=None,
-        high=2.0 if example and source.high is None else source.high,
+        high=source.high,
         density_unit=source.unit or None,
         formula_unit=None,
         column=source.column or None,
@@ -167,7 +174,7 @@ def _options(source: Source) -> Asked:
         default=Epsilon.of(source.default) if source.default else None,
         crs=None,
         grid_crs=None,
-        region=None,
+        region=_around_zones(Path(path)) if zones else None,
         cell=source.cell or None,
         resample=None,
         band=None,
@@ -175,6 +182,31 @@ def _options(source: Source) -> Asked:
         supersample=1,
         cells=source.cells,
     )
+
+
+def _around_zones(path: Path) -> Box:
+    """The extent of a file's zones, and half of it around: zones are public, secrets unknown."""
+    try:
+        features = json.loads(path.read_text("utf-8"))["features"]
+        corners = np.concatenate(
+            [
+                np.asarray(ring, dtype=float)[:, :2]
+                for feature in features
+                for rings in _polygons(feature["geometry"])
+                for ring in rings
+            ]
+        )
+        (west, south), (east, north) = corners.min(axis=0), corners.max(axis=0)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        raise InvalidInput(f"{path.name} must be GeoJSON with polygons as zones") from None
+    wide, high = (east - west) / 4, (north - south) / 4
+    return Box(west - wide, max(south - high, -85.0), east + wide, min(north + high, 85.0))
+
+
+def _polygons(shape: dict[str, Any]) -> list[Any]:
+    several = shape["type"] == "MultiPolygon"
+    found: list[Any] = shape["coordinates"] if several else [shape["coordinates"]]
+    return found
 
 
 def _zoned(made: PrivacyMap, values: Any, zone: Zone) -> Any:
