@@ -131,6 +131,7 @@ def test_packages_that_cannot_be_installed(tools, user, why):
 def test_packages_that_are_installed(tools):
     program(tools / "id", "echo 0")
     program(tools / "initdb", "")
+    program(tools / "chromium", "")
     program(tools / "postgis", "")
     got = f'echo "$@" >>{tools}/log; [ "$1" = update ] || mv {tools}/brought {tools}/java'
     program(tools / "brought", "")

@@ -156,8 +156,8 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     python: () => what === "matrix"
       ? `import numpy as np\nimport whereish as wh\n\nmatrix = np.loadtxt("matrix.txt")\nplaces = np.loadtxt("places.txt", delimiter=",")[:, ::-1]  # longitude, latitude\nclaim = wh.Epsilon.of("${level.expression()}").per_m * wh.Geodesic()\nprint(wh.audit.exact(matrix, claim, sites=places))\n`
       : what === "saved" ? `import whereish as wh\n\nmechanism = wh.load("mechanism.npz")  # verified from its numbers\nprint(mechanism.guarantee)\n`
-        : `import whereish as wh\n\nclaim = wh.Epsilon.of("${level.expression()}")\nmechanism = wh.GlobeLaplace(claim)  # or any function of (n, 2) secrets\nfound = wh.audit.statistical(mechanism, metric=wh.Geodesic(), epsilon=claim, at=[[2.35, 48.85]], samples=${samples}, confidence=0.999)\nprint(found)\n`,
-    command: () => what === "saved" ? "whereish audit mechanism.npz\n" : what === "sampler" ? "whereish workbench --sampler noise.py:blur\n" : "whereish audit channel.npz  # a matrix is saved by wh.Channel.of_matrix(matrix, sites).save(\"channel.npz\")\n",
+        : `import whereish as wh\n\nclaim = wh.Epsilon.of("${level.expression()}")\nmechanism = wh.GlobeLaplace(claim)  # or any function of (n, 2) secrets\nfound = wh.audit.statistical(mechanism, metric=wh.Geodesic(), epsilon=claim, at=[[2.35, 48.85]], samples=${samples}, confidence=0.9999)\nprint(found)\n`,
+    command: () => what === "saved" ? "whereish audit mechanism.npz\n" : what === "sampler" ? "whereish workbench --sampler noise.py:blur\n" : "whereish audit channel.npz\n# a matrix becomes such a file by wh.Channel.of_matrix(matrix, sites).save(\"channel.npz\")\n",
     repaint: () => draw(),
     leave: () => { gone = true; watching?.stop(); delete shell.map.element.dataset["pair"]; },
   };

@@ -180,7 +180,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     settings: () => ({ ...level.settings(), ...(built ? { built } : {}), ...(job ? { job } : {}) }),
     explain,
     python: () => `import whereish as wh\n\nreleased = wh.sanitize(\n    "input${file?.look.suffix ?? ".csv"}", "released${output || ".csv"}",\n${lon && lat ? `    lon=${JSON.stringify(lon)}, lat=${JSON.stringify(lat)},\n` : ""}    ${built ? 'mechanism="map.npz"' : `epsilon="${level.expression()}"`},\n    keep=[${quoted([...keep])}],\n)\nprint(released)\n`,
-    command: () => `whereish sanitize input${file?.look.suffix ?? ".csv"} released${output || ".csv"}${lon && lat ? ` --lon ${JSON.stringify(lon)} --lat ${JSON.stringify(lat)}` : ""} ${built ? "--mechanism map.npz" : `--epsilon "${level.expression()}"`}${[...keep].map((name) => ` --keep ${JSON.stringify(name)}`).join("")}\n`,
+    command: () => `whereish sanitize input${file?.look.suffix ?? ".csv"} -o released${output || ".csv"}${lon && lat ? ` --lon ${JSON.stringify(lon)} --lat ${JSON.stringify(lat)}` : ""} ${built ? "--mechanism map.npz" : `--epsilon "${level.expression()}"`}${[...keep].map((name) => ` --keep ${JSON.stringify(name)}`).join("")}\n`,
     repaint: draw,
     leave: () => { gone = true; watching?.stop(); },
   };

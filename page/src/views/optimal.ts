@@ -276,7 +276,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     settings: () => ({ source: source === "grid" ? "grid" : source, side: String(side), cell: String(cell), prior, loss, ...level.settings(), ...(job ? { job } : {}) }),
     explain,
     python: () => `import whereish as wh\n\nplane = wh.Plane.around(lon, lat, "${side * cell} m")  # a public centre of the grid\nraster = wh.Raster(${side}, ${side}, (${cell}, ${cell}), (${-side * cell / 2}, ${-side * cell / 2}), plane)\nprior = None  # or a probability for each of the ${side * side} cells\nchannel = wh.optimal_channel(raster, prior, "${level.expression()}", loss="${loss}", gap=1e-4, time_limit=${seconds})\nprint(channel.loss, channel.lower_bound, channel.gap, channel.guarantee)\nprint(wh.adversary_error(channel, prior))\nchannel.save("channel.npz")\n`,
-    command: () => `whereish build optimal sites.csv --epsilon "${level.expression()}" -o channel.npz  # sites.csv: lon,lat,prior\nwhereish compare sites.csv --epsilon "${level.expression()}"\n`,
+    command: () => `whereish build optimal --sites sites.csv --epsilon "${level.expression()}" --loss ${loss} --gap 1e-4 --time-limit ${seconds} -o channel.npz\nwhereish compare --sites sites.csv --epsilon "${level.expression()}"\n`,
     repaint: draw,
     leave: () => { gone = true; watching?.stop(); delete shell.map.element.dataset["shapes"]; },
   };

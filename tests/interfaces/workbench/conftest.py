@@ -51,7 +51,7 @@ class Watched:
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         self.context.on("request", lambda request: self.requests.append(request.url))
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(120_000)
         self.page.goto(address)
 
     refusals = False

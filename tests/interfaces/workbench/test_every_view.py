@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import operator
+import re
+import shlex
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -80,9 +83,22 @@ def test_links_restore_the_view_without_the_place(watch, bench):
     )
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_copies_have_no_place_and_are_python(watch, view):
-    one = watch(f"view={view}")
+@pytest.mark.parametrize(
+    ("view", "settings"),
+    [
+        ("place", ""),
+        ("place", "&show=near"),
+        ("place", "&show=attack"),
+        ("map", "&cells=20"),
+        ("optimal", "&side=3&prior=even"),
+        ("data", ""),
+        ("audit", ""),
+        ("audit", "&what=saved"),
+        ("audit", "&what=sampler"),
+    ],
+)
+def test_copies_have_no_place_and_are_python(watch, view, settings):
+    one = watch(f"view={view}{settings}")
     page = one.page
     settle(page, view)
     click_map(page, 0.4, 0.6)
@@ -99,8 +115,34 @@ def test_copies_have_no_place_and_are_python(watch, view):
         if name == "copy-python":
             compile(text, view, "exec")
             assert "import whereish as wh" in text
+            for used in re.findall(r"\bwh((?:\.\w+)+)", text):
+                assert operator.attrgetter(used[1:])(whereish), used
         else:
-            assert text.startswith("whereish ")
+            for line in text.splitlines():
+                if not line.startswith("#"):
+                    options_exist(line)
+
+
+def options_exist(line):
+    """The command is one of ours, and has the options that it is copied with."""
+    import click
+
+    from whereish.interfaces.cli import cli
+
+    name, *words = shlex.split(line)
+    assert name == "whereish"
+    command = cli
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words.pop(0))
+        assert command is not None, line
+    known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+    given = [word for word in words if word.startswith("-")]
+    assert set(given) <= known, line
+    arguments = [one for one in command.params if isinstance(one, click.Argument)]
+    taken = sum(
+        1 for word in given if not next(p for p in command.params if word in p.opts).is_flag
+    )
+    assert len(words) - len(given) - taken == len(arguments), line
 
 
 def test_light_and_dark_are_a_choice_that_stays(watch):

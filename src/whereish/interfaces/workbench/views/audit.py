@@ -65,7 +65,7 @@ class SamplerAsked(Message, frozen=True):
     sampler: str
     per_m: float
     samples: int = 200_000
-    confidence: float = 0.999
+    confidence: float = 0.9999
 
 
 class ResultAsked(Message, frozen=True):
