@@ -195,7 +195,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     for (let i = 0; i < sizes.length; i++) most = Math.max(most, sizes[i]!);
     for (let i = 0; i < sizes.length; i++) {
       const one = L.circleMarker([xy[2 * i + 1]!, xy[2 * i]!], {
-        radius: 3 + 15 * Math.sqrt(sizes[i]! / (most || 1)), color: fillColour, weight: 1.5, fillColor: fillColour, fillOpacity: filled ? 0.4 : 0, interactive: Boolean(click), className: name,
+        radius: Math.max(1.5, 18 * Math.sqrt(sizes[i]! / (most || 1))), color: fillColour, weight: 1.5, fillColor: fillColour, fillOpacity: filled ? 0.4 : 0, interactive: Boolean(click), className: name,
       }).addTo(shapes);
       if (click) one.on("click", (event) => { L.DomEvent.stopPropagation(event); click(i); });
     }
