@@ -21,7 +21,7 @@ $(READY): pyproject.toml
 
 $(LIGHT): pyproject.toml
 	@$(MAKE_VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[examples]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[examples]'
 	@touch $(LIGHT)
 
 demo: $(LIGHT)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from whereish.arrays import FloatArray
-from whereish.errors import SolverError
+from whereish.errors import SolverError, import_extra
 
 __all__ = ["HighsSolution", "solve_highs"]
 
@@ -32,7 +32,7 @@ def solve_highs(
     time_limit: float | None = None,
 ) -> HighsSolution:
     """Minimise cost . x subject to row_lower <= matrix x <= row_upper and x >= 0."""
-    import highspy
+    highspy = import_extra("highspy", "solvers")
 
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from whereish.arrays import FloatArray
-from whereish.errors import InvalidInput, SolverError
+from whereish.errors import InvalidInput, SolverError, import_extra
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.threads import one_blas_thread
 
@@ -69,7 +69,7 @@ def _matrices(
 
 
 def _piqp(programme: ChannelProgramme, pairs: NDArray[np.intp]) -> FloatArray:
-    import piqp
+    piqp = import_extra("piqp", "solvers")
 
     privacy, sums = _matrices(programme, pairs)
     size = programme.cost.size

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from whereish.errors import NotWritten
+from whereish.errors import MissingExtra, NotWritten
 
 __all__ = ["command"]
 
@@ -34,6 +34,9 @@ def command() -> None:
     every = list(exercises())
     for number, (name, exercise) in enumerate(every, 1):
         click.echo(f"{number} of {len(every)}: {name}", err=True)
-        exercise()
+        try:
+            exercise()
+        except MissingExtra as missing:
+            click.echo(f"left out: {missing}", err=True)
     spent, compiled = time.process_time() - start, sum(k.is_compiled for k in kernels())
     click.echo(f"{compiled} kernels are compiled in {place} ({spent:.0f} s of CPU)")
