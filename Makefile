@@ -58,6 +58,8 @@ mutants: $(READY)
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.cli_reference > docs/cli.md
 	$(BIN)/python -m whereish.interfaces.reference > docs/api.md
+	$(BIN)/python scripts/python_reference.py > docs/reference/python.md
+	$(BIN)/python scripts/site.py
 	$(BIN)/python -m whereish.studies.framework.published > docs/published.md
 
 # The workbench's page, from TypeScript: needs Node 20.  The result is checked in, so that nobody
@@ -71,4 +73,4 @@ base-map: $(READY) page
 	page/tools/base-map.sh $(abspath $(BIN))/python
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,71 @@
+"""Print what each core dependency weighs and what it is for, as a Markdown table."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def megabytes(name: str) -> float:
+    """Installed files of a distribution, without byte code."""
+    distribution = metadata.distribution(name)
+    paths = (distribution.locate_file(file) for file in distribution.files or ())
+    files = (Path(str(path)) for path in paths)
+    return sum(p.stat().st_size for p in files if p.suffix != ".pyc" and p.is_file()) / 1e6
+
+
+def needs(name: str) -> list[str]:
+    """What a distribution requires here, by its own metadata, without extras."""
+    from packaging.requirements import Requirement
+
+    try:
+        requires = metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return []
+    asked = (Requirement(line) for line in requires)
+    return [r.name for r in asked if r.marker is None or r.marker.evaluate({"extra": ""})]
+
+
+def reasons() -> dict[str, str]:
+    """The comments beside the dependencies in pyproject.toml."""
+    text = (ROOT / "pyproject.toml").read_text()
+    core = tomllib.loads(text)["project"]["dependencies"]
+    names = [re.match(r"[\w.-]+", line)[0] for line in core]  # type: ignore[index]
+    return {
+        normal(name): re.search(rf'"{re.escape(name)}\b[^"]*",\s*#\s*(.*)', text)[1]  # type: ignore[index]
+        for name in names
+    }
+
+
+def main() -> None:
+    """Each dependency with what it brings along, heaviest first."""
+    why, seen, rows = reasons(), set(), []
+    for name in why:
+        waiting, own = [name], 0.0
+        while waiting:
+            one = normal(waiting.pop())
+            if one in seen or (one in why and one != name):
+                continue
+            seen.add(one)
+            try:
+                own += megabytes(one)
+            except metadata.PackageNotFoundError:
+                continue
+            waiting += needs(one)
+        rows.append((own, name))
+    print("| dependency, with what it alone brings | MB | what for |\n|---|---|---|")
+    for size, name in sorted(rows, reverse=True):
+        print(f"| {name} | {size:.1f} | {why[name]} |")
+    print(f"| **together** | **{sum(size for size, _ in rows):.0f}** | |")
+
+
+if __name__ == "__main__":
+    main()
