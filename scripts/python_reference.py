@@ -9,7 +9,12 @@ import whereish
 
 def page() -> str:
     """Names in the groups of the package's overview."""
-    lines = ["# Python reference", "", "Made by `make docs`: signatures, defaults and examples.", ""]
+    lines = [
+        "# Python reference",
+        "",
+        "Made by `make docs`: signatures, defaults and examples.",
+        "",
+    ]
     done: set[str] = set()
     overview = (whereish.__doc__ or "").splitlines()
     start = next(i for i, line in enumerate(overview) if line.startswith("Blur points"))

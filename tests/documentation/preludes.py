@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 draw = np.random.default_rng(1)
 people = pa.table({
-    "name": [f"p{i}" for i in range(50)], "hour": draw.integers(0, 24, 50),
+    "name": [f"p{i}" for i in range(50)], "person": np.arange(50), "hour": draw.integers(0, 24, 50),
     "lon": draw.normal(2.333, 0.005, 50), "lat": draw.normal(48.854, 0.003, 50),
 })
 for stem in ("trips", "people", "cafes"):

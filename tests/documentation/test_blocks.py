@@ -11,12 +11,14 @@ import shlex
 from pathlib import Path
 
 import pytest
-from documentation.preludes import PRELUDES, PYTHON_ELSEWHERE, SHELL_ELSEWHERE
 
 from whereish.interfaces.cli import cli
 
+from documentation.preludes import PRELUDES, PYTHON_ELSEWHERE, SHELL_ELSEWHERE
+
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(python|sh|bash)\b([^\n]*)\n(.*?)^```$", re.M | re.S)
+_CALL = re.compile(r"(echo [^|]+\| )?whereish ")
 OWN_TEST = {"extending.md"}  # tests/test_extending.py runs it, in a copy of the package
 
 
@@ -32,7 +34,7 @@ def pages() -> list[str]:
 def commands(text: str) -> list[list[str]]:
     """The calls of whereish in a block of shell, comments cut off."""
     joined = text.replace("\\\n", " ")
-    lines = (line for line in joined.splitlines() if line.startswith("whereish "))
+    lines = (line[line.index("whereish ") :] for line in joined.splitlines() if _CALL.match(line))
     words = (shlex.split(line.partition(" < ")[0], comments=True) for line in lines)
     return [line[1:] for line in words]
 
