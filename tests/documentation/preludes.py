@@ -10,7 +10,7 @@ SHELL_ELSEWHERE = {
 }
 
 PYTHON_ELSEWHERE = {
-    "docs/service.md": "a service must run: tests/interfaces/service/test_client.py makes these calls",
+    "docs/service.md": "it needs a service: tests/interfaces/service/test_client.py has one",
 }
 
 _PEOPLE = """

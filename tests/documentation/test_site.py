@@ -37,7 +37,7 @@ def test_the_site_builds_without_network_and_its_links_lead_somewhere(tmp_path):
     wanted = {path.with_suffix(".html").name for path in (ROOT / "docs").rglob("*.md")}
     assert wanted <= pages
     reference = (tmp_path / "build" / "site" / "reference" / "python.html").read_text()
-    assert "with_mean_error" in reference
+    assert "ideal_quantile" in reference
 
 
 def test_the_page_of_python_names_is_current():
