@@ -93,3 +93,6 @@ export function dropZone(words: string, accept: string, take: (file: File) => vo
   });
   return zone;
 }
+
+/** A colour of the style sheet, as it is now. */
+export const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -28,3 +28,12 @@ export function watchJob<P>(
   }, (error: Error) => { if (!left) { ended(); fill(box); shell.fail(error); } });
   return { stop: () => { left = true; } };
 }
+
+/** A build that a link or a reload names: still under way, done, or not known any more. */
+export function resumeJob(id: string, ways: { running: () => void; done: () => void; gone: () => void }): void {
+  void post<{ state: string }>("/api/job", { id, since: 0 }).then((status) => {
+    if (status.state === "running") ways.running();
+    else if (status.state === "done") ways.done();
+    else ways.gone();
+  }, ways.gone);
+}

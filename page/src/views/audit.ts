@@ -1,8 +1,8 @@
 // View 5: an audit of a matrix, a saved mechanism, or a sampler by its reports.
 import * as L from "leaflet";
 import { post, upload } from "../shell/api";
-import { choice, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
-import { type Watching, watchJob } from "../shell/job";
+import { choice, colour, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
+import { type Watching, resumeJob, watchJob } from "../shell/job";
 import { rough } from "../shell/rough";
 import type { Explanation, Mounted, Shell, View } from "../shell/view";
 import * as words from "../shell/words";
@@ -26,7 +26,6 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   let result: Result | null = null, offered: Offered = { samplers: [], built: [] };
   let gone = false, watching: Watching | null = null;
   const shapes = L.layerGroup().addTo(shell.map.layers);
-  const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const level = rough(given, { apart: 100, factor: 2 }, (settled) => { if (settled) shell.changed(); });
 
   const body = h("div", {}), jobBox = h("div", { "data-test": "build" }), outcome = h("div", { "data-test": "outcome" });
@@ -142,13 +141,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   showWhat();
   showResult();
   draw();
-  if (job) {
-    void post<{ state: string }>("/api/job", { id: job, since: 0 }).then((status) => {
-      if (status.state === "running") watch();
-      else if (status.state === "done") void load();
-      else { job = ""; shell.changed(); }
-    }, () => { job = ""; shell.changed(); });
-  }
+  if (job) resumeJob(job, { running: watch, done: () => void load(), gone: () => { job = ""; shell.changed(); } });
 
   return {
     settings: () => ({ what, ...(what === "sampler" ? { sampler, samples: String(samples) } : {}), ...(what === "saved" && built ? { built } : {}), ...(what === "saved" ? {} : level.settings()), ...(job ? { job } : {}) }),

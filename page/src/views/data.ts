@@ -2,8 +2,8 @@
 import * as L from "leaflet";
 import { type Answer, type Uploaded, download, post, postBinary, upload } from "../shell/api";
 import { bars } from "../shell/chart";
-import { choice, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
-import { type Watching, watchJob } from "../shell/job";
+import { choice, colour, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
+import { type Watching, resumeJob, watchJob } from "../shell/job";
 import { PointsLayer } from "../shell/map";
 import { rough } from "../shell/rough";
 import type { Explanation, Mounted, Shell, View } from "../shell/view";
@@ -25,7 +25,6 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   let keep = new Set<string>();
   let result: Answer<Result> | null = null;
   let gone = false, watching: Watching | null = null;
-  const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const points = new PointsLayer([colour("--pin"), colour("--cloud")], 4, 0.55);
   points.addTo(shell.map.layers);
 
@@ -167,13 +166,7 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   }, shell.fail);
   showFile();
   draw();
-  if (job) {
-    void post<{ state: string }>("/api/job", { id: job, since: 0 }).then((status) => {
-      if (status.state === "running") watch();
-      else if (status.state === "done") void load();
-      else { job = ""; shell.changed(); }
-    }, () => { job = ""; shell.changed(); });
-  }
+  if (job) resumeJob(job, { running: watch, done: () => void load(), gone: () => { job = ""; shell.changed(); } });
 
   const quoted = (names: string[]): string => names.map((name) => JSON.stringify(name)).join(", ");
   return {

@@ -2,8 +2,8 @@
 import * as L from "leaflet";
 import { type Answer, Latest, download, post, postBinary, upload } from "../shell/api";
 import { lines } from "../shell/chart";
-import { choice, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
-import { type Watching, watchJob } from "../shell/job";
+import { choice, colour, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
+import { type Watching, resumeJob, watchJob } from "../shell/job";
 import { HEAT } from "../shell/map";
 import { rough } from "../shell/rough";
 import type { Explanation, Mounted, Shell, View } from "../shell/view";
@@ -32,7 +32,6 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   let gone = false, watching: Watching | null = null;
 
   const shapes = L.layerGroup().addTo(shell.map.layers), marks = L.layerGroup().addTo(shell.map.layers);
-  const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const level = rough(given, { apart: 1000, factor: 3 }, (settled) => { if (settled) forget(); });
   const sourceBox = h("div", {}), jobBox = h("div", { "data-test": "build" }), outcome = h("div", { "data-test": "outcome" }), rowBox = h("div", { "data-test": "at" });
   const solveButton = h("button", { type: "button", class: "main-button", "data-test": "solve", onclick: () => void solve() }, "Solve");
@@ -264,12 +263,11 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   fill(outcome, empty("Not solved yet. While it is, a channel's loss comes down and a proven bound goes up."));
   fill(rowBox, empty("Solve first, then click a site to see its reports and what they tell."));
   if (job) {
-    const wanted = job;
-    void post<{ state: string }>("/api/job", { id: wanted, since: 0 }).then((status) => {
-      if (status.state === "running") { solveButton.disabled = true; asking.ask(problem()); watch(); }
-      else if (status.state === "done") { void load().then(fit); }
-      else ask();
-    }, () => ask());
+    resumeJob(job, {
+      running: () => { solveButton.disabled = true; asking.ask(problem()); watch(); },
+      done: () => void load().then(fit),
+      gone: ask,
+    });
   } else ask();
 
   return {

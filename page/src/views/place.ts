@@ -1,7 +1,7 @@
 // View 1: one place, its reports, what an attacker learns, and what is near.
 import * as L from "leaflet";
 import { type Answer, Latest, post, postBinary, upload } from "../shell/api";
-import { choice, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
+import { choice, colour, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
 import { HEAT, PointsLayer, heatRamp, picture, rampPicture } from "../shell/map";
 import { Pin, type PlaceDegrees } from "../shell/pin";
 import type { Explanation, Mounted, Shell, View } from "../shell/view";
@@ -47,12 +47,11 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
         : { kind: "built", id: kind };
 
   // The map.
-  const points = new PointsLayer([getComputedStyle(document.documentElement).getPropertyValue("--cloud")], 3.4, 0.42);
+  const points = new PointsLayer([colour("--cloud")], 3.4, 0.42);
   const dots = new PointsLayer(["#8b949a", "#c2281d"], 5, 0.9);
   const rings = L.layerGroup();
   const heat = L.layerGroup();
   const pin = new Pin(shell.map.map, remembered, (place, settled) => { remembered = place; moved(settled); });
-  const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   heat.addTo(shell.map.layers);
   points.addTo(shell.map.layers);
   dots.addTo(shell.map.layers);

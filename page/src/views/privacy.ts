@@ -1,8 +1,8 @@
 // View 2: a privacy map, zones on it, its certified mechanism, and the reports of any place.
 import * as L from "leaflet";
 import { type Answer, Latest, download, post, postBinary, upload } from "../shell/api";
-import { choice, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
-import { type Watching, watchJob } from "../shell/job";
+import { choice, colour, dropZone, empty, facts, field, fill, h, section, segments } from "../shell/dom";
+import { type Watching, resumeJob, watchJob } from "../shell/job";
 import { type Ramp, heatRamp, levelRamp, lossRamp, picture, rampPicture } from "../shell/map";
 import type { Explanation, Mounted, Shell, View } from "../shell/view";
 import * as words from "../shell/words";
@@ -36,7 +36,6 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
 
   const pictures = L.layerGroup().addTo(shell.map.layers), zoneShapes = L.layerGroup().addTo(shell.map.layers);
   const marks = L.layerGroup().addTo(shell.map.layers);
-  const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   const about = h("div", { "data-test": "about" }), buildBox = h("div", { "data-test": "build" }), certificate = h("div", { "data-test": "certificate" });
   const placeBox = h("div", { "data-test": "at" }), zoneList = h("ul", { class: "results", "aria-label": "Zones" });
@@ -287,11 +286,11 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
   fill(certificate, empty("Not built yet. Building solves for the report's law and certifies it."));
   fill(placeBox, empty("Build first, then click a place on the map to see the reports that it gives."));
   if (job) {  // a build of this server: still under way, or done
-    void post<{ state: string }>("/api/job", { id: job, since: 0 }).then((status) => {
-      if (status.state === "running") { asking.ask(request()); buildButton.disabled = true; watch(); }
-      else if (status.state === "done") void show();
-      else ask();
-    }, () => ask());
+    resumeJob(job, {
+      running: () => { asking.ask(request()); buildButton.disabled = true; watch(); },
+      done: () => void show(),
+      gone: ask,
+    });
   } else ask();
 
   return {
