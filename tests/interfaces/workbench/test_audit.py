@@ -16,7 +16,7 @@ def test_a_matrix_that_is_broken_and_one_that_is_not(watch, shots):
     assert float(fact(page, "outcome", "certified factor")) == pytest.approx(2.587, abs=0.01)
     assert fact(page, "outcome", "worst pair") == "2 and 3, by report 1"
     page.wait_for_selector(".map[data-pair=drawn]")
-    page.screenshot(path=shots / "audit-1440-dark.png")
+    page.screenshot(path=shots / "audit-broken-1440-dark.png")
     page.fill("[data-test=matrix]", "0.5 0.3 0.2\n0.3 0.4 0.3\n0.2 0.3 0.5")
     page.click("[data-test=audit]")
     page.wait_for_selector("[data-test=verdict]:has-text('kept')")

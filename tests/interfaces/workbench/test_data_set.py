@@ -23,7 +23,7 @@ def test_an_example_is_released(watch, shots, tmp_path):
     assert moved.startswith("6,000 rows, moved")
     assert "15 reports" in page.inner_text("[data-test=exposure]")
     assert page.locator("[data-test=outcome] rect").count() == 64
-    page.screenshot(path=shots / "data-390-light.png", full_page=True)
+    page.screenshot(path=shots / "data-released-390-light.png", full_page=True)
     with page.expect_download() as saved:
         page.click("[data-test=save]")
     saved.value.save_as(tmp_path / "released.csv")

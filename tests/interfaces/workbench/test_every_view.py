@@ -31,6 +31,16 @@ def settle(page, view):
     page.wait_for_timeout(250)
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (390, "light")])
+def test_screenshots(watch, shots, width, scheme):
+    """The other two pairs of a width and a scheme, to be looked at."""
+    page = watch("view=place", width=width, scheme=scheme).page
+    for view in VIEWS:
+        page.locator("nav button").nth(VIEWS.index(view)).click()
+        settle(page, view)
+        page.screenshot(path=shots / f"{view}-{width}-{scheme}.png")
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_axe_finds_nothing_serious(watch, shots, width, scheme):
     axe = pytest.importorskip("axe_playwright_python")

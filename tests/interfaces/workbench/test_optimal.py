@@ -24,7 +24,7 @@ def test_a_grid_is_solved(watch, shots, tmp_path):
     click_map(page)
     page.wait_for_selector("[data-test=at] dl")
     assert fact(page, "at", "likeliest report").endswith("of the time")
-    page.screenshot(path=shots / "optimal-1440-light.png")
+    page.screenshot(path=shots / "optimal-solved-1440-light.png")
     with page.expect_download() as saved:
         page.click("[data-test=npz]")
     saved.value.save_as(tmp_path / "channel.npz")

@@ -17,7 +17,7 @@ def test_the_cloud_is_that_of_the_mechanism(watch, shots):
     assert "200 m apart: at most a factor 4" in one.page.inner_text("[data-test=promise]")
     assert metres(fact(one.page, "measured", "mean error")) == pytest.approx(291, abs=2)
     assert metres(fact(one.page, "measured", "95% within")) == pytest.approx(691, abs=3)
-    one.page.screenshot(path=shots / "place-1440-light.png")
+    one.page.screenshot(path=shots / "place-cloud-1440-light.png")
     assert one.page.locator(".legend").inner_text().startswith("2,000 possible reports")
 
 
@@ -61,7 +61,7 @@ def test_an_attacker_learns_more_from_ten_reports_unless_pinned(watch, shots):
         page.get_by_role("button", name=stage, exact=True).click()
         page.wait_for_selector(".heat")
         seen[stage] = metres(fact(page, "attack", "his best guess"))
-    page.screenshot(path=shots / "place-390-dark.png")
+    page.screenshot(path=shots / "place-attack-390-dark.png")
     assert seen["Nothing"] > seen["1 report"] > seen["10 reports"]
     assert seen["10, pinned"] == seen["1 report"]
 

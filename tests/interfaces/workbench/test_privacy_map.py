@@ -39,7 +39,7 @@ def test_philadelphia_is_built_and_kept(watch, shots, tmp_path, philadelphia):
     assert 0.01 < seen["seen"] / seen["all"] < 0.9
     table = page.locator("[data-test=at] tbody tr")
     assert table.count() == 3
-    page.screenshot(path=shots / "map-1440-light.png")
+    page.screenshot(path=shots / "map-reports-1440-light.png")
     with page.expect_download() as saved:
         page.click("[data-test=npz]")
     saved.value.save_as(tmp_path / "map.npz")
