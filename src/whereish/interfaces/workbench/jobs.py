@@ -165,7 +165,8 @@ class Jobs:
 
 def _run(theirs: Connection, work: Work, arguments: tuple[Any, ...]) -> None:
     """In the process: work, and end when nobody listens any more."""
-    os.nice(5)
+    if hasattr(os, "nice"):
+        os.nice(5)
     threading.Thread(target=_watch, args=(theirs,), daemon=True).start()
     try:
         said = ("done", work(lambda told: theirs.send(("progress", told)), *arguments))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -79,18 +80,27 @@ def routes(bench: Bench) -> list[Route]:
 
     async def matrix(request: Request) -> Response:
         asked = await read(request, MatrixAsked)
-        job = bench.jobs.start(KIND, "audit of a matrix", audit_matrix, asked)
+        job = await run_in_threadpool(
+            bench.jobs.start, KIND, "audit of a matrix", audit_matrix, asked
+        )
         return answer(job.status())
 
     async def saved(request: Request) -> Response:
         asked = await read(request, SavedAsked)
         if asked.built:
             shelved = bench.take(asked.built)
-            job = bench.jobs.start(KIND, shelved.title, audit_mechanism, shelved.mechanism)
+            job = await run_in_threadpool(
+                bench.jobs.start, KIND, shelved.title, audit_mechanism, shelved.mechanism
+            )
         else:
             upload = bench.scratch.get(asked.upload)
-            job = bench.jobs.start(
-                KIND, f"audit of {upload.shown}", audit_file, str(upload.path), upload.shown
+            job = await run_in_threadpool(
+                bench.jobs.start,
+                KIND,
+                f"audit of {upload.shown}",
+                audit_file,
+                str(upload.path),
+                upload.shown,
             )
         return answer(job.status())
 
@@ -104,7 +114,9 @@ def routes(bench: Bench) -> list[Route]:
         shelved = bench.shelf.get(asked.sampler)
         mechanism = None if shelved is None else shelved.mechanism
         path = bench.samplers.get(asked.sampler, "")
-        job = bench.jobs.start(KIND, "statistical audit", audit_sampler, asked, mechanism, path)
+        job = await run_in_threadpool(
+            bench.jobs.start, KIND, "statistical audit", audit_sampler, asked, mechanism, path
+        )
         return answer(job.status())
 
     async def offered(request: Request) -> Response:

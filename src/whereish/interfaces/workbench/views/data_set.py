@@ -91,7 +91,8 @@ def routes(bench: Bench) -> list[Route]:
             mechanism = bench.take(asked.built).mechanism
             if not isinstance(mechanism, EikonalMechanism):
                 raise InvalidInput("a data set is blurred by Laplace noise or by a privacy map")
-        job = bench.jobs.start(
+        job = await run_in_threadpool(
+            bench.jobs.start,
             KIND,
             f"release of {upload.shown}",
             release_file,

@@ -89,7 +89,8 @@ def routes(bench: Bench) -> list[Route]:
             raise InvalidInput("the gap must be in [1e-6, 1) and the time 1 to 600 seconds")
         title = f"optimal channel, {len(places)} sites"
         level, limits = Epsilon(asked.per_m), (asked.gap, asked.seconds)
-        job = bench.jobs.start(
+        job = await run_in_threadpool(
+            bench.jobs.start,
             KIND,
             title,
             solve_channel,

@@ -94,7 +94,8 @@ def routes(bench: Bench) -> list[Route]:
         made, _ = await run_in_threadpool(privacy_map, asked, bench)
         rows, columns = made.shape
         title = f"privacy map, {rows} x {columns} cells"
-        job = bench.jobs.start(
+        job = await run_in_threadpool(
+            bench.jobs.start,
             KIND,
             title,
             build_map,
