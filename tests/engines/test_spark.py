@@ -127,3 +127,12 @@ def test_addresses_that_spark_would_read_as_patterns(people, tmp_path):
         with pytest.raises(InvalidInput, match="read as a pattern"):
             wh.spark.sanitize(people, f"hdfs://nowhere:1/{name}", **PLAN)
     assert names(tmp_path) == []
+
+
+def test_executors_of_another_version_are_refused_before_data_is_read(
+    people, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("whereish.__version__", "9.9")
+    with pytest.raises(InvalidInput, match=r"the executors have whereish .* and the driver 9\.9"):
+        wh.spark.sanitize(people, tmp_path / "out", lon="lon", lat="lat", epsilon="1/km")
+    assert not (tmp_path / "out").exists()

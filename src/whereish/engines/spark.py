@@ -61,33 +61,47 @@ class SparkEngine:
 def _check_executors(session: Any) -> None:
     """Refuse, before any location is read, executors on which whereish cannot be imported.
 
-    The task holds no data, so what it says of itself can be told.
+    The task holds no data, so what it says, and how it fails, can be told.
     """
 
-    def versions(_: Iterator[Any]) -> Iterator[str]:
+    def versions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import platform
+
+        import pyarrow
 
         try:
             import whereish
-        except ImportError as error:
-            yield f"missing:{error.name}:{platform.python_version()}"
-            return
-        yield f"found:{whereish.__version__}:{platform.python_version()}"
 
-    context = session.sparkContext
-    told = context.parallelize(range(2), 2).mapPartitions(versions).collect()
-    for one in told:
-        kind, what, python = one.split(":")
-        if kind == "missing":
+            told = ("", whereish.__version__)
+        except ImportError as error:
+            told = (str(error.name), "")
+        for _ in batches:
+            found = [{"missing": told[0], "version": told[1], "python": platform.python_version()}]
+            yield pyarrow.RecordBatch.from_pylist(found)
+
+    try:
+        answers = session.range(2).mapInArrow(
+            versions, "missing string, version string, python string"
+        )
+        rows = answers.collect()
+    except Exception as error:
+        reason = re.search(r"(No module named [^\n]*|PYTHON_VERSION_MISMATCH[^\n]*)", str(error))
+        said = reason[1] if reason else type(error).__name__
+        raise InvalidInput(
+            f"the executors cannot run a task that holds no data ({said}): install whereish there,"
+            " for the driver's version of Python"
+        ) from None
+    for row in rows:
+        if row.missing:
             raise InvalidInput(
-                f"the module {what} cannot be imported on the executors (Python {python}): install"
-                " whereish there, of the driver's version, or ship an environment with"
-                " spark.archives"
+                f"the module {row.missing!r} cannot be imported on the executors (Python"
+                f" {row.python}): install whereish there, of the driver's version, or ship an"
+                " environment with spark.archives"
             )
-        if what != whereish.__version__:
+        if row.version != whereish.__version__:
             raise InvalidInput(
-                f"the executors have whereish {what} and the driver {whereish.__version__}: install"
-                " one version on all"
+                f"the executors have whereish {row.version} and the driver"
+                f" {whereish.__version__}: install one version on all"
             )
 
 

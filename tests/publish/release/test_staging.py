@@ -648,3 +648,29 @@ def test_an_input_that_changes_while_it_is_read(case, monkeypatch):
         wh.sanitize(source, output, ledger=ledger, sha256=digest, **PLAN)
     assert not output.exists()
     assert ledger.statement("p0").entries == ()
+
+
+def test_a_system_without_posix_locks_has_the_same_rules(tmp_path, monkeypatch):
+    """What Windows runs: a locked file beside the hidden folder."""
+    import sys
+
+    import filelock  # before fcntl is hidden, which its own code for this system needs
+
+    from whereish.publish.release.durable import locked
+
+    assert filelock.FileLock
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    hidden = tmp_path / ".out.csv.whereish"
+    with locked(hidden):
+        assert hidden.is_dir()
+        with pytest.raises(InvalidInput, match="another job is writing"), locked(hidden):
+            pass
+    hidden.rmdir()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "in.csv").write_text("lon,lat,who\n2.35,48.85,a\n")
+    ledger = wh.open_ledger(tmp_path / "l.db", cap="10/m")
+    how = {"lon": "lon", "lat": "lat", "epsilon": "1/m", "ledger": ledger, "subject": "who"}
+    wh.sanitize(tmp_path / "in.csv", tmp_path / "out.csv", **how)
+    assert (tmp_path / "out.csv").exists()
+    assert ledger.statement("a").spent_per_m == 1.0
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []

@@ -21,9 +21,9 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         import fcntl
     except ImportError:
-        raise InvalidInput(
-            "files can be released only on a system with POSIX locks: sanitise a frame instead"
-        ) from None
+        with _locked_by_file(folder):
+            yield
+        return
     while True:
         try:
             with contextlib.suppress(FileExistsError):
@@ -50,11 +50,34 @@ def locked(folder: Path) -> Iterator[None]:
             yield
             return
         except BlockingIOError:
-            raise InvalidInput(
-                "another job is writing this output: wait for it, or choose another name"
-            ) from None
+            raise InvalidInput(_BUSY) from None
         finally:
             os.close(descriptor)
+
+
+_BUSY = "another job is writing this output: wait for it, or choose another name"
+
+
+@contextlib.contextmanager
+def _locked_by_file(folder: Path) -> Iterator[None]:
+    """The same on a system without POSIX locks (Windows): a locked file beside the folder.
+
+    Who may open the folder is what the folder of the output lets.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InvalidInput(_BUSY) from None
+    try:
+        folder.mkdir(exist_ok=True)
+        yield
+    finally:
+        lock.release()
+        with contextlib.suppress(OSError):
+            Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def rename_into_place(source: Path, target: Path, overwrite: bool) -> None:
@@ -94,7 +117,10 @@ def digest(path: Path) -> str:
 
 def sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    windows = os.name == "nt"
+    if windows and path.is_dir():
+        return  # it has no handle to sync, and its names are in the file system's journal
+    descriptor = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
