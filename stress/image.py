@@ -162,6 +162,8 @@ def main() -> list[str]:
         size = sum(p.lstat().st_size for p in Path(image.below("/opt/whereish")).rglob("*"))
         bars.note("the folder that the image gets", f"{size / 1e6:10.0f} MB")
         with postgres.server() as address:
+            # Its socket is in a folder of its own, which the image's user must be able to enter.
+            Path(re.findall(r"host=([^&]+)", address)[0]).chmod(0o711)
             serve(bars, image, address, service_process.free_port())
     return bars.failed
 
