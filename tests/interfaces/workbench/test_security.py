@@ -66,6 +66,12 @@ def test_who_may_ask(bench, headers, status):
     assert b"39.95" not in body[:2000] or status == 200
 
 
+def test_other_programs_cookies_do_no_harm(bench):
+    """Cookies of 127.0.0.1 are shared by all its ports."""
+    mixed = {"Cookie": f'a b="c; _xsrf={{"x": 1}}; {bench.cookie}; d'}
+    assert bench.ask("POST", "/api/place/cloud", CLOUD, headers=mixed)[0] == 200
+
+
 def test_a_form_of_another_site_does_nothing(bench):
     """What a page elsewhere can send without asking first: a form, a picture, a preflight."""
     form = {"Content-Type": "application/x-www-form-urlencoded", "X-Whereish": None}

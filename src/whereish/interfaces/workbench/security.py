@@ -18,7 +18,6 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -65,12 +64,12 @@ class SessionKey:
         return f"{self.name}={self.cookie}; Path=/; HttpOnly; SameSite=Strict"
 
     def holds(self, header: str) -> bool:
-        """Whether a Cookie header has the cookie."""
-        try:
-            found = SimpleCookie(header).get(self.name)
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(found.value.encode(), self.cookie.encode())
+        """Whether a Cookie header has the cookie; other programs' cookies may be malformed."""
+        pairs = (part.strip().partition("=") for part in header.split(";"))
+        return any(
+            name == self.name and hmac.compare_digest(value.encode(), self.cookie.encode())
+            for name, _, value in pairs
+        )
 
 
 @dataclass
