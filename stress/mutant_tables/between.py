@@ -134,7 +134,7 @@ MUTANTS = (
         _LOWERING,
         "            best, least = law, error\n",
         "            best, least = law, min(error, least)\n        best = law\n",
-        ("tests/solvers/eikonal/test_lowering.py::test_rounds_keep_the_best_law",),
+        ("tests/solvers/eikonal/test_lowering.py::test_a_round_that_is_worse_is_not_kept",),
         "a worse law is returned than was found",
     ),
 )

@@ -22,7 +22,7 @@ MUTANTS = (
         _ANY,
         "least = np.minimum(loss.value(low), loss.value(high)) - price",
         "least = np.maximum(loss.value(low), loss.value(high)) - price",
-        (_ANY_TESTS + "test_the_lower_bound_stays_below_the_optimum_on_coarse_nodes",),
+        (_ANY_TESTS + "test_costs_on_a_slice_are_below_those_of_every_radius_in_it",),
         "the bound is above what noise can reach",
     ),
     Mutant(
@@ -38,7 +38,7 @@ MUTANTS = (
         _ANY,
         "return float(np.minimum(residual, 0.0) @ upper)",
         "return float(np.minimum(residual, 0.0) @ upper) / 2",
-        (_ANY_TESTS + "test_the_lower_bound_stays_below_the_optimum_on_coarse_nodes",),
+        (_ANY_TESTS + "test_the_dual_bound_is_that_of_the_linear_programme",),
         "the bound is above what noise can reach",
     ),
     Mutant(

@@ -95,6 +95,22 @@ def test_rounds_keep_the_best_law():
     assert best[0] < 0.98 * seen[0][0]
 
 
+def test_a_round_that_is_worse_is_not_kept():
+    """The third law has a worse merit than the second, and ends the rounds."""
+    eps = tracts(8, 24, count=30, coast=True, low=0.3, high=2.4)
+    promised, secrets = edge_integrals(eps, CELL), np.ones(eps.shape, np.bool_)
+    laws = []
+
+    def merit(law):
+        laws.append(law)
+        return (10.0, 8.0, 9.0)[len(laws) - 1]
+
+    law = certify(eps, CELL, promised, secrets, merit=merit)
+    assert len(laws) == 3
+    np.testing.assert_array_equal(law.weights, laws[1].weights)
+    assert not np.array_equal(law.weights, laws[2].weights)
+
+
 def test_the_constant_law_keeps_the_map_it_stands_in_for():
     eps = tracts(9, 20, count=12, coast=False, low=0.3, high=1.2)
     own = law_on_cells(eps, CELL)

@@ -98,6 +98,41 @@ def test_the_lower_bound_stays_below_the_optimum_on_coarse_nodes(eps, monkeypatc
     assert 0.5 * fine < coarse.lower_bound <= fine
 
 
+def test_costs_on_a_slice_are_below_those_of_every_radius_in_it():
+    """What the lower bound replaces f by, against f at random radii t + j h of the slice."""
+    rng = np.random.default_rng(3)
+    nodes = any_loss._Nodes.of(25.0, 12, 0.03 * 25.0 * np.arange(12))
+    radii, rates, price = np.array([150.0]), np.array([7.0]), 40.0
+    short = []
+    for a, b in itertools.pairwise(np.linspace(0, 25.0, 6).tolist()):  # 100, 150, 200 on borders
+        found = any_loss._smaller(FORGIVING, nodes, a, b, price, radii, rates)
+        at = nodes.radii[:, None] + rng.uniform(a, b, (1, 200))
+        worth = forgiving(at) - price + rates[0] * (at > radii[0])
+        least = (2 * math.pi * at * worth).min(axis=1)
+        assert (found <= least + 1e-9).all()
+        short.append((least - found) / np.abs(least))
+    assert np.median(short) < 0.1  # and not far below
+
+
+def test_the_dual_bound_is_that_of_the_linear_programme():
+    """min f x over the box and the constraints, by another solver call, from both sides."""
+    rng = np.random.default_rng(6)
+    nodes = any_loss._Nodes.of(20.0, 25, 0.04 * 20.0 * np.arange(25))
+    upper, matrix = nodes.largest(math.inf), nodes.rows()
+    for _ in range(5):
+        f = rng.normal(size=25) * 1e4
+        exact = linprog(
+            f * upper,
+            A_ub=(matrix.toarray() * upper),
+            b_ub=np.zeros(matrix.shape[0]),
+            bounds=(0, 1),
+        )
+        found = any_loss._box_minimum(f, matrix, upper)
+        assert found <= exact.fun + 1e-9
+        assert found == pytest.approx(exact.fun, rel=1e-5, abs=1e-9)
+        assert exact.fun < 0
+
+
 def test_the_box_holds_every_private_radial():
     """The largest R(r) of all is that of exp(-l(|r - s|)); on each step its bound is above it."""
     eps, step, count = 0.02, 20.0, 30
