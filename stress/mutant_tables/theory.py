@@ -70,7 +70,7 @@ MUTANTS = (
         _TAIL,
         "        if not undercut:\n            lower = max(lower, found.lower_bound)",
         "        lower = max(lower, found.loss)",
-        (_TAIL_TESTS + "test_a_tail_on_all_radii_is_met_on_all_radii_at_the_least_loss",),
+        (_TAIL_TESTS + "test_the_lower_bound_is_that_of_limits_that_rho_itself_sets",),
         "the bound is that of a stricter tail",
     ),
     Mutant(
@@ -82,14 +82,11 @@ MUTANTS = (
         "an empty space is refused for another reason than it has",
     ),
     Mutant(
-        "pairs of cells a step farther apart",
+        "ratio of a noise table rounded down",
         _PAIRS,
         "high = _quotient(difference + slip, offset.level) * (1 + _ROUND)",
         "high = _quotient(difference - slip, offset.level) * (1 - _ROUND)",
-        (
-            _TABLES
-            + "test_random_private_tables_are_certified_and_slightly_less_private_ones_refused",
-        ),
+        (_TABLES + "test_upper_bounds_are_above_the_exact_ratio",),
         "the upper bound of a table's ratio is below it",
     ),
     Mutant(

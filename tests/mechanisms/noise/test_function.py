@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -75,6 +76,25 @@ def test_random_private_tables_are_certified_and_slightly_less_private_ones_refu
         u, v = broken.witness
         apart = float(np.log(noise(u) / noise(v)))
         assert apart > float(ell.scaled(1 - 1e-6)(math.dist(u, v)))
+
+
+def test_upper_bounds_are_above_the_exact_ratio():
+    """In fractions of the doubles that the table holds, for the worst pair of cells."""
+    for values, decay, ell in private_tables()[:12]:
+        noise = wh.NoiseFunction(values, f"{STEP} m", decay=decay)
+        table = noise.table
+        span = range(-max(table.halves) - 4, max(table.halves) + 5)
+        cells = list(itertools.product(span, repeat=2))
+        logs = {cell: float(table.at(*cell)) for cell in cells}
+        worst = Fraction(0)
+        for (a, one), (b, two) in itertools.permutations(logs.items(), 2):
+            gap = STEP * math.hypot(max(abs(a[0] - b[0]) - 1, 0), max(abs(a[1] - b[1]) - 1, 0))
+            level = float(ell.after(gap)) if gap < ell.starts[-1] else math.inf
+            if math.isfinite(level) and one > two:
+                worst = max(worst, (Fraction(one) - Fraction(two)) / Fraction(level))
+        found = noise.ratio(ell)
+        assert Fraction(found.lower) <= worst <= Fraction(found.upper)
+        assert found.upper <= float(worst) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("loss", [SQUARE, DISTANCE, BELL], ids=["square", "distance", "bell"])
@@ -179,6 +199,9 @@ def test_levels_of_radii_by_trying_all_directions():
     ell = Distinguishability.table([0, 100, 300], [0.2, 1.0, 1.5])
     places = np.array([[0.0, 0.0], [120.0, 0.0], [0.0, 90.0], [200.0, 210.0]])
     finite, disk = FinitePlaces(places), Disk(Length(170.0))
+    # Opposite ends of the disk count, and nothing beyond them.
+    assert float(disk.radial_level(ell, 10.0, 180.0)) == float(ell(170.0))
+    assert math.isinf(disk.radial_level(ell, 10.0, 180.001))
     rng = np.random.default_rng(2)
     for r, other in rng.uniform(0, 300, (60, 2)):
         angles = np.linspace(0, 2 * math.pi, 2001)

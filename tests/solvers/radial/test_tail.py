@@ -11,9 +11,10 @@ from scipy.optimize import linprog
 import whereish as wh
 from whereish.errors import InvalidInput
 from whereish.privacy.distinguishability import Distinguishability
+from whereish.solvers.radial.any_loss import optimal_radial_any
 from whereish.solvers.radial.log_linear import LogLinear
 from whereish.solvers.radial.loss import Loss
-from whereish.solvers.radial.tail import Tail, largest_excess
+from whereish.solvers.radial.tail import Tail, largest_excess, tight_radial
 
 EPS = 0.03
 LAPLACE = LogLinear(np.array([0, np.inf]), np.zeros(1), np.zeros(1), 1e-3)
@@ -72,6 +73,24 @@ def test_a_tail_on_all_radii_is_met_on_all_radii_at_the_least_loss():
     single = wh.OptimalCircular(ell, FORGIVING, tail={"117 m": RHO(117.0)})
     assert not largest_excess(single.radial, RHO).holds
     assert single.lower_bound <= noise.loss_value
+
+
+def test_the_lower_bound_is_that_of_limits_that_rho_itself_sets():
+    """Undercut limits leave a smaller space: nothing that was solved there bounds the whole."""
+    ell = Distinguishability.linear(f"{EPS}/m")
+    rho = Tail.exponential("60 m", factor=2.2)
+    true, undercut = [], []
+
+    def solve(limits):
+        found = optimal_radial_any(ell, FORGIVING, tail=limits)
+        kind = true if all(limit == rho(q) for q, limit in limits) else undercut
+        kind.append(found)
+        return found
+
+    found = tight_radial(solve, rho, ell)
+    assert found.lower_bound == max(one.lower_bound for one in true)
+    assert found.loss in [one.loss for one in undercut]
+    assert found.lower_bound < min(one.loss for one in undercut)
 
 
 def test_the_certificate_of_a_tail_is_two_sided():
