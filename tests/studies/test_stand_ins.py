@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.solvers.optimal.reference import solve_reference
+from whereish.studies.bordenabe.glpk import glpk_value
 from whereish.studies.bordenabe.people import GRID, made_up_users
 from whereish.studies.bordenabe.spanners import constraints
 from whereish.studies.bordenabe.zones import CELLS, ZONES, priors, retrieval_epsilon
@@ -76,3 +79,15 @@ def test_wealth_is_symmetric_where_levels_are():
     _, rising = spreads(profiles(30)["rises with wealth"])
     np.testing.assert_allclose(falling, rising[::-1], rtol=0.02)
     assert falling[:10].mean() < falling[-10:].mean()
+
+
+def test_glpk_and_highs_find_the_same_optimum():
+    pytest.importorskip("swiglpk")
+    centres = CELLS.centres()[[0, 1, 2, 9, 10, 11]]
+    distances = np.hypot(*(centres[:, None] - centres[None]).transpose(2, 0, 1))
+    prior = np.array([0.3, 0.2, 0.1, 0.2, 0.1, 0.1])
+    programme = ChannelProgramme(
+        np.ascontiguousarray((prior[:, None] * distances).T), 0.01 * distances
+    )
+    by_highs = programme.value(solve_reference(programme, solver="simplex"))
+    assert glpk_value(programme) == pytest.approx(by_highs, rel=1e-7)

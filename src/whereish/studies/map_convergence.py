@@ -34,7 +34,7 @@ from whereish.solvers.cells.mass import grid_masses
 from whereish.solvers.eikonal.cells import law_on_cells
 from whereish.solvers.geodesic.fast_marching import fast_marching
 from whereish.solvers.geodesic.graph_metric import GraphMetric
-from whereish.studies.figures import figure, save, say
+from whereish.studies.figures import figure, save, say, styled
 
 __all__ = [
     "DistanceError",
@@ -233,4 +233,5 @@ def main(path: str = "map_convergence.png") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    with styled():
+        main(*sys.argv[1:2])

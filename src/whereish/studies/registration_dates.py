@@ -28,7 +28,7 @@ from whereish.queries.answer import answer
 from whereish.queries.percentile import Minimum
 from whereish.randomness import Randomness
 from whereish.space.values import Values
-from whereish.studies.figures import figure, save, say
+from whereish.studies.figures import figure, save, say, styled
 
 __all__ = ["DAYS", "RADIUS_DAYS", "Notion", "notions", "registrations", "usefulness"]
 
@@ -91,4 +91,5 @@ def main(path: str = "registration_dates.png", *, rng: Randomness | None = None)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    with styled():
+        main(*sys.argv[1:2])

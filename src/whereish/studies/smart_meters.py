@@ -35,7 +35,7 @@ from whereish.mechanisms.records.geometric import TruncatedGeometric
 from whereish.privacy.tuples import Records
 from whereish.randomness import Randomness
 from whereish.space.values import Values
-from whereish.studies.figures import figure, save, say
+from whereish.studies.figures import figure, save, say, styled
 
 __all__ = [
     "LEVELS",
@@ -193,4 +193,5 @@ def main(path: str = "smart_meters.png", *, rng: Randomness | None = None) -> No
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    with styled():
+        main(*sys.argv[1:2])

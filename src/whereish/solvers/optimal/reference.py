@@ -17,7 +17,7 @@ from whereish.errors import InvalidInput, SolverError, import_extra
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.threads import one_blas_thread
 
-__all__ = ["all_pairs", "solve_reference"]
+__all__ = ["all_pairs", "programme_matrices", "solve_reference"]
 
 _PIQP_ITERATIONS = 400
 
@@ -49,9 +49,10 @@ def solve_reference(
     return np.ascontiguousarray(x.reshape(programme.cost.shape).T)
 
 
-def _matrices(
+def programme_matrices(
     programme: ChannelProgramme, pairs: NDArray[np.intp]
 ) -> tuple[sparse.csc_matrix, sparse.csc_matrix]:
+    """The rows of privacy (at most 0) and of the sums (equal to 1)."""
     n, outputs = programme.n, programme.cost.shape[0]
     source = np.concatenate([pairs[:, 0], pairs[:, 1]])
     target = np.concatenate([pairs[:, 1], pairs[:, 0]])
@@ -71,7 +72,7 @@ def _matrices(
 def _piqp(programme: ChannelProgramme, pairs: NDArray[np.intp]) -> FloatArray:
     piqp = import_extra("piqp", "solvers")
 
-    privacy, sums = _matrices(programme, pairs)
+    privacy, sums = programme_matrices(programme, pairs)
     size = programme.cost.size
     solver = piqp.SparseSolver()
     solver.settings.verbose = False
@@ -97,7 +98,7 @@ def _piqp(programme: ChannelProgramme, pairs: NDArray[np.intp]) -> FloatArray:
 def _highs(programme: ChannelProgramme, pairs: NDArray[np.intp], solver: str) -> FloatArray:
     from whereish.solvers.optimal.highs import solve_highs
 
-    privacy, sums = _matrices(programme, pairs)
+    privacy, sums = programme_matrices(programme, pairs)
     rows = privacy.shape[0]
     return solve_highs(
         programme.cost.ravel(),
