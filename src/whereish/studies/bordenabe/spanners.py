@@ -67,11 +67,13 @@ def _edges_of_50(run: Run, known: UserPriors) -> FloatArray:
         " have no third region between them",
     )
     thin = len(greedy_spanner(distances, 1.05).edges)
+    printed = run.published_value("constraints-1.05")
+    whole = round((printed - 50) / 100)
     run.compare(
         "constraints-1.05",
         constraints(thin, regions),
-        reason=f"{other}; besides, 100 e + 50 = 25,551 has no whole number e of edges, and"
-        f" {constraints(255, 50)} is the nearest",
+        reason=f"{other}; besides, {printed:.0f} is of {(printed - 50) / 100:.2f} edges, and"
+        f" {constraints(whole, 50)} of the nearest whole number",
     )
     return distances
 

@@ -8,6 +8,8 @@ nearest to that.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from whereish.mechanisms.channels.optimal import optimal_channel
@@ -94,7 +96,9 @@ def _figure_4(run: Run) -> None:
         "below-non-symmetric", least, reason=f"{stand_in}; the least of them is {least:.3f} km"
     )
     last = [rows[-1] for rows in found]
-    run.compare("symmetric-3", last[0].symmetric / 1000, reason="2/eps = 0.6667 km was cut to 0.66")
+    at_3 = last[0].symmetric / 1000
+    cut = f"{math.floor(100 * at_3) / 100:.2f}"
+    run.compare("symmetric-3", at_3, reason=f"2/eps = {at_3:.4f} km, cut to {cut} and not rounded")
     plateau = float(np.mean([row.non_symmetric for row in last])) / 1000
     each = ", ".join(f"{row.non_symmetric / 1000:.2f}" for row in last)
     even = float(rectangle_distance(np.zeros(1), np.zeros(1), 5000.0, 5000.0)[0]) / 1000

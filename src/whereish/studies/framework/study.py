@@ -13,7 +13,7 @@ import numpy as np
 from whereish.errors import InvalidInput
 from whereish.randomness import SeededRandomness
 from whereish.studies.framework.finding import Finding
-from whereish.studies.framework.published import published
+from whereish.studies.framework.published import Published, published
 
 __all__ = ["Drawing", "Run", "Study", "Table", "real_data"]
 
@@ -80,6 +80,10 @@ class Run:
         self.public = np.random.default_rng(self.study.seed)
         self.rng = SeededRandomness(self.study.seed)
 
+    def published_value(self, name: str) -> float:
+        """The published number of this name."""
+        return self._published(name).value
+
     def compare(self, name: str, obtained: float, *, reason: str = "") -> Finding:
         """Set a number beside the published one of this name; `reason` is said if they differ."""
         return self._found(name, float(obtained), reason)
@@ -89,14 +93,18 @@ class Run:
         return self._found(name, None, reason)
 
     def _found(self, name: str, obtained: float | None, reason: str) -> Finding:
+        number = self._published(name)
+        if any(finding.published == number for finding in self.findings):
+            raise InvalidInput(f"{number.key} has a finding already")
+        finding = Finding(number, obtained, reason)
+        self.findings.append(finding)
+        return finding
+
+    def _published(self, name: str) -> Published:
         key = f"{self.study.name}.{name}"
         if key not in published():
             raise InvalidInput(f"{key} is not in the table of published numbers")
-        if any(finding.published.key == key for finding in self.findings):
-            raise InvalidInput(f"{key} has a finding already")
-        finding = Finding(published()[key], obtained, reason)
-        self.findings.append(finding)
-        return finding
+        return published()[key]
 
     def table(self, title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Keep a table; numbers are printed to five digits."""

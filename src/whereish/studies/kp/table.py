@@ -42,15 +42,26 @@ def _units(run: Run, name: str, cells: int) -> None:
     for unit, density in (("km²", per_km2), ("square mile", per_km2 * KM2_PER_MI2)):
         levels, mse = _eikonal_mse(density)
         low, high = levels.values.min(), levels.values.max()
-        above = float((levels.values > 2.0).mean())
+        above = float((levels.values > run.published_value("largest")).mean())
         rows.append((f"people per {unit}", low, high, f"{above:.1%}", mse))
-    head = ("density", "least eps", "largest eps", "cells above 2.0", "eikonal mse (units²)")
+    head = (
+        "density",
+        "least eps",
+        "largest eps",
+        "cells above the printed",
+        "eikonal mse (units²)",
+    )
     run.table(f"The density's unit, {name}, {cells} x {cells} cells", head, rows)
+    largest, mse = run.published_value("largest"), run.published_value("eikonal")
+    nearer = min(rows, key=lambda row: abs(row[2] - largest))[0]
+    said = "; ".join(
+        f"{unit}: eps in [{low:.3g}, {high:.3g}], {above} of the cells above {largest:g}, mse"
+        f" {found:.3g}"
+        for unit, low, high, above, found in rows
+    )
     run.note(
-        f"{name}: per km² eps spans [{rows[0][1]:.3g}, {rows[0][2]:.3g}] unclipped with mse"
-        f" {rows[0][4]:.3g}; per square mile [{rows[1][1]:.3g}, {rows[1][2]:.3g}], {rows[1][3]} of"
-        f" the cells above the paper's 2.0, mse {rows[1][4]:.3g}. The paper prints [0.4, 2.0] and"
-        " 5.78: its density is per km²."
+        f"{name}, {cells} x {cells} cells. {said}. The paper prints eps up to {largest:g} and mse"
+        f" {mse:g} (200 x 200): its density is {nearer}."
     )
 
 
