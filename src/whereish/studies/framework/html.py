@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 import whereish
-from whereish.studies.framework.finding import Finding
+from whereish.studies.framework.finding import Finding, Verdict
 from whereish.studies.framework.published import SOURCES
 from whereish.studies.framework.study import Run, Table
 
@@ -24,21 +24,27 @@ table { border-collapse: collapse; margin: 1rem 0; font-size: 0.85rem; display: 
 caption { text-align: left; font-weight: 600; padding: 0.3rem 0; }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25rem 0.6rem; text-align: left;
          vertical-align: top; font-variant-numeric: tabular-nums; }
+.findings td:nth-child(2n+1):not(:last-child), .findings td:nth-child(4) { white-space: nowrap; }
 .matches { border-left: 4px solid #0072b2; } .differs { border-left: 4px solid #d55e00; }
 .cannot { border-left: 4px solid #999; }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; } figcaption { color: #444; }
 """
 
 
+_SAID = {
+    Verdict.MATCHES: "match",
+    Verdict.DIFFERS: "differ",
+    Verdict.INCOMPARABLE: "cannot be compared",
+}
+
+
 def tally(findings: Iterable[Finding]) -> str:
     """How many of each verdict."""
-    counts = Counter(str(finding.verdict) for finding in findings)
-    total = sum(counts.values())
+    counts = Counter(finding.verdict for finding in findings)
     parts = ", ".join(
-        f"{count} {'match' if what == 'matches' else what}"
-        for what, count in sorted(counts.items(), reverse=True)
+        f"{counts[verdict]} {said}" for verdict, said in _SAID.items() if counts[verdict]
     )
-    return f"{total} published numbers" + (f": {parts}" if parts else "")
+    return f"{counts.total()} published numbers" + (f": {parts}" if parts else "")
 
 
 def page(runs: Sequence[Run], folder: Path, *, quick: bool) -> str:
@@ -97,7 +103,8 @@ def _findings(findings: Sequence[Finding]) -> str:
         for finding in findings
     )
     return (
-        "<table>\n<tr><th>where</th><th>setting</th><th>published</th><th>obtained</th>"
+        '<table class="findings">\n'
+        "<tr><th>where</th><th>setting</th><th>published</th><th>obtained</th>"
         f"<th>verdict</th></tr>\n{rows}\n</table>"
     )
 
