@@ -44,7 +44,7 @@ def _dates(run: Run) -> None:
     axes.set(xlabel="distance from the true date (days)", ylim=(0, 1.02))
     axes.set_ylabel("probability of an answer within it")
     axes.legend(loc="center right")
-    run.draw("dates", axes, "Figure 4.2: the earliest registration date, worst database.")
+    run.draw("dates", axes, "The earliest registration date, worst database.")
 
 
 def _meters(run: Run) -> None:
@@ -63,7 +63,7 @@ def _meters(run: Run) -> None:
         axes.step(seconds, noisy, where="post", color="#d55e00", linestyle="--", label="reported")
         axes.set(xlabel="time (s)", ylabel="power (W)", title=f"eps = {epsilon} per watt")
         axes.legend(loc="upper right")
-    run.draw("meters", drawn[0], "Figure 4.4: five minutes of a meter, noise of d_inf.")
+    run.draw("meters", drawn[0], "Five minutes of a meter, noise of d_inf.")
     head = ("eps", "20 candidates", "eps on each reading", "noise of d_inf", "eps/30 on each")
     run.table("How often the likeliest candidate is the true one", head, rows)
 

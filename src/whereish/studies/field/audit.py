@@ -148,7 +148,8 @@ def _run(run: Run) -> None:
     run.note(
         "Repeated reports have fresh noise (fresh keys, fresh sessions); the attacker takes their"
         " geometric median, or the centre of the circle through the ends of tracks. An offset that"
-        " a device keeps is known for all places as soon as one of its places is known."
+        " a device keeps is known for all places as soon as one of its places is known. qif draws"
+        " from a generator of its own, so its line changes from run to run."
     )
     _doubles(run)
     _draw(run, rows)
