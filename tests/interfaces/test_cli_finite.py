@@ -94,6 +94,24 @@ def test_compare_ranks_the_optimum_first(folder, tmp_path):
     assert plot.stat().st_size > 1000
 
 
+def test_compare_over_time_ends_with_the_optimum(folder):
+    common = ("compare", "--sites", str(folder / "sites.csv"), "--epsilon", "1.07/km", "--time")
+    done = whereish(*common, "--json")
+    assert done.returncode == 0, done.stderr
+    moments = json.loads(done.stdout)
+    names = [moment["mechanism"] for moment in moments]
+    assert {"exponential + remap", "planar Laplace + remap"} <= set(names)
+    assert names[-1] == "optimal"
+    best = moments[-1]
+    assert best["gap"] <= 1e-3
+    assert all(moment["loss"] >= best["loss"] * (1 - 1e-9) for moment in moments)
+    assert all(moment["gap"] >= best["gap"] - 1e-9 for moment in moments)
+    spent = [moment["cpu_s"] for moment in moments if moment["mechanism"].startswith("optimal")]
+    assert spent == sorted(spent)
+    assert "--time" in whereish(*common, "--zone", "1 km").stderr
+    assert "--time" in whereish(*common[:-1], "--time-limit", "3").stderr
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -24,6 +24,10 @@ __all__ = ["command"]
     "--plot", type=click.Path(path_type=Path), help="Also draw the figures: .png, .svg or .pdf."
 )
 @click.option("--latex", is_flag=True, help="Print a LaTeX table.")
+@click.option(
+    "--time", "over_time", is_flag=True, help="Loss against CPU time instead, optimum included."
+)
+@click.option("--time-limit", type=POSITIVE, help="Seconds for the optimum, with --time.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     source: Path,
@@ -32,12 +36,17 @@ def command(
     zone: str | None,
     plot: Path | None,
     latex: bool,
+    over_time: bool,
+    time_limit: float | None,
     as_json: bool,
 ) -> None:
     """Compare quality loss and adversary error of the finite mechanisms.
 
     OptPriv is solved for the optimum's loss; it maximises the adversary's error for a
     known prior and keeps no epsilon.
+
+    With --time: what the quick mechanisms lose after the Bayesian remap, and the optimum as it
+    improves, each with the CPU seconds it took and how far it may be above the optimum.
     """
     from whereish.audit.comparison import compare
     from whereish.data.site_files import read_sites
@@ -45,7 +54,14 @@ def command(
     if plot is not None:
         check_output(plot, overwrite=True, suffix=PICTURES)
         require_matplotlib()
+    if over_time and (zone is not None or plot is not None or latex):
+        raise InvalidInput("--time is a table of its own: leave out --zone, --plot and --latex")
+    if time_limit is not None and not over_time:
+        raise InvalidInput("--time-limit belongs to --time")
     sites, prior = read_sites(source, epsilon, lambda line: click.echo(line, err=True))
+    if over_time:
+        _over_time(sites, prior, epsilon, gap, time_limit, as_json)
+        return
     found = compare(
         sites,
         prior,
@@ -67,3 +83,33 @@ def command(
 
 def _show(name: str, done: int, total: int) -> None:
     click.echo(f"{done + 1} of {total}: {name}", err=True)
+
+
+def _over_time(
+    sites: Sites,
+    prior: FloatArray | None,
+    epsilon: Epsilon,
+    gap: float,
+    time_limit: float | None,
+    as_json: bool,
+) -> None:
+    from whereish.audit.anytime import loss_over_time
+
+    moments = loss_over_time(sites, prior, epsilon, gap=gap, time_limit=time_limit)
+    if as_json:
+        click.echo(json.dumps([asdict(moment) for moment in moments], indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("mechanism", "CPU", "quality loss", "above the optimum", "known then")
+    for moment in moments:
+        known = moment.known_gap
+        table.add_row(
+            moment.mechanism,
+            f"{moment.cpu_s:.2f} s",
+            f"{moment.loss:.1f} m",
+            f"at most {moment.gap / max(1 - moment.gap, 1e-9):.2%}",
+            "" if known is None else f"gap {known:.2%}",
+        )
+    Console(width=100).print(table)

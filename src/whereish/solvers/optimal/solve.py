@@ -9,8 +9,8 @@ is certified whatever happened on the way.
 
 * at once: the best of a few simple channels (`start.channels`), the first of an anytime answer;
 * up to a few hundred places: `output_generation`, exact to any gap;
-* beyond, or when a rough gap is enough: `large_scale`; also first of all where time is
-  limited, so that a useful bound is there whenever time runs out;
+* beyond, or when a rough gap is enough: `large_scale`; a few of its sweeps come first in any
+  case, so that a useful bound is there whenever time runs out;
 * places far nearer to each other than the gap matters are made one (`start.merging`);
 * extreme metrics, where all rows coincide or never touch, have closed answers.
 """
@@ -45,8 +45,8 @@ LARGEST_EXACT = 600
 ROUGH_GAP = 5e-3
 """A gap that the first-order method reaches faster from `SMALLEST_ROUGH` places on."""
 SMALLEST_ROUGH = 250
-FEW_SWEEPS = 500
-"""For a first bound, where the interior point is to follow."""
+FEW_SWEEPS, LEAST_SWEPT = 250, 40
+"""For a first bound from so many places on, where the interior point is to follow."""
 MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
 NEGLIGIBLE = 1e-12
@@ -124,7 +124,7 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
         simple = _better(simple, solve_large(programme, terms, start=simple.matrix))
-    elif programme.n > SMALLEST_ROUGH or terms.limit_s is not None:
+    elif programme.n >= LEAST_SWEPT or terms.limit_s is not None:
         first = solve_large(programme, terms, start=simple.matrix, most_sweeps=FEW_SWEEPS)
         simple = _better(simple, first)
     if simple.gap > terms.gap and exact and not terms.over:
