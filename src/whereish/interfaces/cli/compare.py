@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from whereish.errors import InvalidInput
 from whereish.interfaces.cli.outputs import PICTURES, check_output, require_matplotlib
 from whereish.interfaces.cli.parameters import POSITIVE, SITES, level_options
 from whereish.units import Epsilon
+
+if TYPE_CHECKING:
+    from whereish.arrays import FloatArray
+    from whereish.space.sites import Sites
 
 __all__ = ["command"]
 
