@@ -100,7 +100,7 @@ def _over_time(
     time_limit: float | None,
     as_json: bool,
 ) -> None:
-    from whereish.audit.anytime import loss_over_time
+    from whereish.interfaces.anytime import loss_over_time
 
     moments = loss_over_time(sites, prior, epsilon, gap=gap, time_limit=time_limit)
     if as_json:

@@ -66,7 +66,7 @@ def loss_over_time(
 
     Examples
     --------
-    >>> from whereish.audit.anytime import loss_over_time
+    >>> from whereish.interfaces.anytime import loss_over_time
     >>> found = loss_over_time([[0, 0], [100, 0], [200, 0]], None, "ln(3)/100 m")
     >>> [moment.mechanism for moment in found][-1], found[-1].gap <= 1e-3
     ('optimal', True)
