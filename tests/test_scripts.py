@@ -130,9 +130,8 @@ def test_packages_that_cannot_be_installed(tools, user, why):
 
 def test_packages_that_are_installed(tools):
     program(tools / "id", "echo 0")
-    program(tools / "initdb", "")
-    program(tools / "chromium", "")
-    program(tools / "postgis", "")
+    for present in ("chromium", "initdb", "mosquitto", "postgis"):
+        program(tools / present, "")
     got = f'echo "$@" >>{tools}/log; [ "$1" = update ] || mv {tools}/brought {tools}/java'
     program(tools / "brought", "")
     program(tools / "apt-get", got)

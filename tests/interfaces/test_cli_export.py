@@ -65,7 +65,7 @@ def test_a_saved_map_sanitizes_a_file(saved, people, tmp_path, capsys):
     off = np.hypot(*(places[:, None] - centres[None]).transpose(2, 0, 1)).min(axis=1)
     assert off.max() < 0.02
     assert len(np.unique(places.round(), axis=0)) > 5
-    refused("either epsilon or mechanism", "sanitize", people, "-o", tmp_path / "b.csv", *columns)
+    refused("say how much noise", "sanitize", people, "-o", tmp_path / "b.csv", *columns)
     both = ["--mechanism", saved, "--epsilon", "1/km"]
     refused("not both", "sanitize", people, "-o", tmp_path / "b.csv", *columns, *both)
     absent = ["--mechanism", tmp_path / "none.npz"]

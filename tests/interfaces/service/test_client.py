@@ -220,7 +220,8 @@ def test_the_command_line_asks_what_is_near(running, monkeypatch):
     assert done.exit_code == 0
     assert "places fetched within 99" in done.stderr
     assert "café" in done.stdout
-    for more in (["--epsilon", "1/m"], ["--places", "a.db"], ["--confidence", "0.9"]):
+    levels = [["--epsilon", "1/m"], ["--mean-error", "300 m"], ["--within", "500 m"]]
+    for more in (*levels, ["--places", "a.db"], ["--confidence", "0.9"]):
         done = CliRunner().invoke(cli, [*asked, *more], input=place)
         assert done.exit_code != 0
         assert "leave everything out" in str(done.exception)

@@ -115,17 +115,17 @@ def command(
 
     if len(places) != 1:
         raise InvalidInput("--at must be one place")
-    if epsilon is None and saved is None and pin is None:
-        raise InvalidInput(
-            "say how much noise the report has: --mean-error '300 m', --within '500 m',"
-            " --epsilon 'ln(4)/200 m', --mechanism FILE or --pin NAME"
-        )
     lon, lat = places[0]
     if server is not None:
         _ask_service(server, (lon, lat), radius, level, subject, keep, as_json)
         return
     if level is not None:
         raise InvalidInput("--level is for --server: say --epsilon or --mechanism")
+    if epsilon is None and saved is None and pin is None:
+        raise InvalidInput(
+            "say how much noise the report has: --mean-error '300 m', --within '500 m',"
+            " --epsilon 'ln(4)/200 m', --mechanism FILE or --pin NAME"
+        )
     book = None if ledger is None else open_ledger(ledger)
     how: dict[str, Any] = {"ledger": book, "subject": subject or "me"}
     if pin is not None:
@@ -181,8 +181,9 @@ def _ask_service(
     from whereish.interfaces.client import Client
 
     given = click.get_current_context().get_parameter_source
-    own = ("source", "overpass", "ogc", "epsilon", "saved", "pin", "k", "unfiltered", "ledger")
-    named = [name for name in (*own, "confidence") if given(name) is ParameterSource.COMMANDLINE]
+    sources, level_of = ("source", "overpass", "ogc"), ("epsilon", "mean_error", "within")
+    own = (*sources, *level_of, "confidence", "saved", "pin", "k", "unfiltered", "ledger")
+    named = [name for name in own if given(name) is ParameterSource.COMMANDLINE]
     if named:
         raise InvalidInput(
             "with --server the service has the source, the mechanism and the ledger: leave"
