@@ -67,7 +67,7 @@ def test_a_saved_map_sanitizes_a_file(saved, people, tmp_path, capsys):
     assert len(np.unique(places.round(), axis=0)) > 5
     refused("say how much noise", "sanitize", people, "-o", tmp_path / "b.csv", *columns)
     both = ["--mechanism", saved, "--epsilon", "1/km"]
-    refused("not both", "sanitize", people, "-o", tmp_path / "b.csv", *columns, *both)
+    refused("has its own levels", "sanitize", people, "-o", tmp_path / "b.csv", *columns, *both)
     absent = ["--mechanism", tmp_path / "none.npz"]
     refused("no file", "sanitize", people, "-o", tmp_path / "b.csv", *columns, *absent)
     assert not (tmp_path / "b.csv").exists()
