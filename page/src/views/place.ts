@@ -289,16 +289,19 @@ function mount(shell: Shell, given: Record<string, string>): Mounted {
     const to = event.latlng.wrap();
     pin.put({ lon: to.lng, lat: to.lat });
   });
+  const needsShelf = kind !== "laplace" && kind !== "location";
   void post<Shelved[]>("/api/shelf").then((all) => {
     shelf = all;
     for (const one of all) mechanism.append(h("option", { value: one.id, selected: one.id === kind }, one.title));
-    if (kind !== "laplace" && kind !== "location" && !all.some((one) => one.id === kind)) { kind = "laplace"; mechanism.value = kind; sync(); }
     if (all.length === 0) mechanism.append(h("option", { disabled: true }, "a map or a channel: build one in the other views"));
+    if (!needsShelf) return;
+    if (!all.some((one) => one.id === kind)) { kind = "laplace"; mechanism.value = kind; sync(); }
     ask(true);
   }, (error: Error) => shell.fail(error));
   sync();
   fill(attackBox, empty("Choose what he has seen to see where he believes you are."));
   fill(nearBox, empty("Choose Nearby above to ask around one report."));
+  if (!needsShelf) queueMicrotask(() => ask(true));  // once the view is mounted
   const zoomFor = Math.min(16, Math.max(3, 14.5 - Math.log2((2 / epsilon()) / 288)));
   shell.map.map.setView([remembered.lat, remembered.lon], Math.round(zoomFor), { animate: false });
 
