@@ -262,10 +262,11 @@ def test_a_turn_of_longitudes_and_the_antimeridian(tmp_path):
             "+proj=laea +lat_0=-18.5 +lon_0=180.0 +datum=WGS84 +units=m"
         )
         made = PrivacyMap(
-            placed.values * 1e-3, placed.raster.cell, placed.raster.origin, placed.raster.plane
+            placed.values * 1e-6, placed.raster.cell, placed.raster.origin, placed.raster.plane
         )
         got = levels_at(made, np.array([175.0, 184.0, -175.0]), np.array([-20.5, -15.0, -15.0]))
-        np.testing.assert_allclose(got, [values[11, 35], values[10, 0], values[10, 0]])
+        expected = np.array([values[11, 35], values[10, 0], values[10, 0]])
+        np.testing.assert_allclose(got, expected * 1e-3)
     with pytest.raises(InvalidInput, match="90 degrees wide"):
         map_from_grid(world(-180.0), slope=1.0, offset=1.0, per="km")
 

@@ -64,7 +64,7 @@ def answered(typed: str) -> str:
 def _command(line: str) -> str:
     from whereish.interfaces.cli import main
 
-    words, _, given = line.partition(" <<< ")
+    words, _, given = f"{line} ".partition(" <<< ")
     argv = shlex.split(words)
     out, err = io.StringIO(), io.StringIO()
     stdin = io.TextIOWrapper(io.BytesIO(given.replace("\\n", "\n").encode()))

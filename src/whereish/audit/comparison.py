@@ -212,6 +212,8 @@ def compare(
     True
     """
     places = as_secrets(sites)
+    if zone is not None and isinstance(places.points.space, Sphere):
+        raise InvalidInput("zone (or --zone) needs sites with x and y in metres")
     p = as_prior(prior, len(places))
     levels = [Epsilon.of(one) for one in epsilons]
     if isinstance(epsilons, str) or not levels:
