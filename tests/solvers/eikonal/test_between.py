@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from whereish.solvers.eikonal.between import law_between, prices_between, slopes_between
-from whereish.solvers.eikonal.cells import BuiltLaw, framed_law, law_on_cells
+from whereish.solvers.eikonal.cells import BuiltLaw, framed_law
+from whereish.solvers.splines.corners import corner_prices, mean_at_corners
 from whereish.solvers.splines.weights import around, spline_slopes, spline_weights
 
 CELL = (1.0, 1.0)
@@ -26,8 +27,10 @@ def levels_at(eps: np.ndarray, down: np.ndarray, across: np.ndarray) -> np.ndarr
 def slopes(
     built: BuiltLaw, eps: np.ndarray, cell: tuple[float, float], places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """|grad ln P| / eps at places (rows, columns in cells), the cells they are in, and Z."""
-    law, (rows, cols) = built.law, eps.shape
+    """|grad ln P| / eps at places (rows, columns in cells), the nodes they are at, and Z."""
+    law, (rows, cols) = built.law, built.used.shape
+    inner = places
+    places = places + (np.array([rows, cols]) - eps.shape) / 2  # in squares around the nodes
     masses = law.weights * law.table[law.metric.distances(built.secrets)].astype(float)
     logs = np.log(masses[:, law.weights > 0] / law.sums[built.secrets].astype(float)[:, None])
     i = np.minimum(places[:, 0].astype(int), rows - 1)
@@ -47,7 +50,7 @@ def slopes(
     G = np.stack([mixed(slope[0], value[1]), mixed(value[0], slope[1])])
     G -= (P * G).sum(axis=2, keepdims=True)
     largest = np.hypot(*G).max(axis=1)
-    return largest / levels_at(eps, places[:, 0], places[:, 1]), i * cols + j, Z
+    return largest / levels_at(eps, inner[:, 0], inner[:, 1]), i * cols + j, Z
 
 
 def random_places(shape: tuple[int, int], count: int, seed: int) -> np.ndarray:
@@ -120,20 +123,38 @@ def test_units_of_length_do_not_matter():
         np.testing.assert_allclose(found, near, rtol=1e-5)
 
 
-def test_a_law_that_is_certified_on_cells_alone_is_refuted_between_them():
-    """Certified between centres, but steeper than eps between them: the bound must say so."""
+def test_prices_that_take_the_mean_along_borders_are_refuted():
+    """What cells promise between their corners is steeper than eps at a centre beside a step."""
     eps = steps(11, 12)
-    built = law_on_cells(eps, CELL, neighbours=32)
+
+    def prices(levels, cell, neighbours):
+        return corner_prices(eps, cell, neighbours=neighbours, tight=False)
+
+    nodes = mean_at_corners(eps)
+    built = framed_law(nodes, CELL, prices, neighbours=32, frame=0, progress=None)
     places = random_places(eps.shape, 3000, 7)
     truth = slopes(built, eps, CELL, places)[0].max()
     assert truth > 1.1
     assert slopes_between(built, eps, CELL).factors.max() >= truth
 
 
+def test_rough_slopes_are_nearly_those_that_are_proven():
+    eps = steps(11, 12)
+    built = law_between(eps, CELL)
+    proven = slopes_between(built, eps, CELL).factors
+    rough = slopes_between(built, eps, CELL, rough=True).factors
+    assert np.abs(rough - proven).max() < 0.03
+
+
 def test_shares_are_what_a_constant_level_leaves():
     """On a large map at a constant level the shares themselves are hardly exceeded."""
-    eps = np.full((24, 24), 0.5)
-    built = framed_law(eps, CELL, prices_between, neighbours=32, frame=0, progress=None)
+    eps = np.full((23, 23), 0.5)
+
+    def prices(levels, cell, neighbours):
+        return prices_between(eps, cell, neighbours)
+
+    nodes = mean_at_corners(eps)
+    built = framed_law(nodes, CELL, prices, neighbours=32, frame=0, progress=None)
     inner = slopes_between(built, eps, CELL).factors[8:-8, 8:-8]
     assert 0.98 < inner.max() < 1.012
 

@@ -200,7 +200,7 @@ class BetweenSites(Composable):
             along=along,
             deepest=float((tops - self._logs.min(axis=0)).max()),
         )
-        levels = np.full((rows, columns), level)
+        levels = np.full((rows + 1, columns + 1), level)
         return largest_slopes(laws, levels, (height, width)), float(level)
 
     def _blocks(self) -> Iterator[Block]:

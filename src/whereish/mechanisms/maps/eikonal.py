@@ -15,10 +15,10 @@ kept.
 Stored are the map, the weights and the sums; a report grows shortest paths from its
 secret until the drawn mass is reached.
 
-Secrets are places: between cells the law is the geometric mean of those of the nine cells around,
-P(y | u) = prod_c P(y | c)^{B_c(u)} / Z(u) with biquadratic spline weights B, certified to keep
-|grad ln P(y | u)| <= eps(u) at every place (:mod:`whereish.solvers.eikonal.between`), and drawn
-exactly, without Z (:mod:`whereish.sampling.spline`).
+Secrets are places: laws stand at the corners of cells, and between these the law is the geometric
+mean of the nine around, P(y | u) = prod_c P(y | c)^{B_c(u)} / Z(u) with biquadratic spline weights,
+certified to keep |grad ln P(y | u)| <= eps(u) everywhere (:mod:`whereish.solvers.eikonal.between`),
+and drawn exactly, without Z (:mod:`whereish.sampling.spline`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable, Remap, Remapped
+from whereish.mechanisms.maps import continuous
 from whereish.mechanisms.maps.account import account
 from whereish.mechanisms.maps.entries import EIKONAL, check_claims
 from whereish.mechanisms.maps.file import law_entries, recertified, saved_law
@@ -56,12 +57,11 @@ from whereish.randomness import Randomness, secure
 from whereish.sampling.bilinear import corners, rounded
 from whereish.sampling.eikonal import LawSampler
 from whereish.sampling.spline import SplineSampler
-from whereish.sampling.spline_coin import nine_around
-from whereish.solvers.eikonal.between import cell_laws, geometric_laws, report_blocks
+from whereish.solvers.eikonal.between import cell_laws
 from whereish.solvers.eikonal.cells import BuiltLaw, exponential_law
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.eikonal.squared_error import posterior_means, squared_errors
-from whereish.solvers.splines.means import posterior_moments, squared_distances
+from whereish.solvers.splines.corners import nodes_of
 from whereish.space.points import Points, Space
 from whereish.space.raster import Raster
 
@@ -71,7 +71,7 @@ __all__ = ["EikonalMechanism", "Places"]
 @saved_as(EIKONAL)
 @dataclass(frozen=True, eq=False)
 class EikonalMechanism(Composable, Loadable):
-    """Reports cells of a privacy map (and of its frame), by their centres.
+    """Reports cells of a privacy map (and of its frame), by their centres or their corners.
 
     Contract: keeps the least integral of eps along paths of the map, certified.
 
@@ -85,8 +85,8 @@ class EikonalMechanism(Composable, Loadable):
         The certified law and the map in use.
     places
         "continuous": the guarantee is between places; the law of one is the geometric mean of
-        those of the nine cells around it.  "cells": between the cells of two secrets.
-        "bilinear": between places, each rounded at random to one of four centres.
+        those of the nine corners of cells around it, and reports are corners, too.  "cells":
+        between the cells of two secrets.  "bilinear": between places, rounded to centres.
     neighbours
         Directions of the stencil.
     divided
@@ -241,8 +241,8 @@ class EikonalMechanism(Composable, Loadable):
 
     @cached_property
     def reports(self) -> Raster:
-        """The cells that can be reported: the map's, and its frame."""
-        raster, frame = self.map.raster, self.built.frame
+        """Squares around all that can be reported, in the map and in its frame."""
+        raster, frame = self._nodes, self.built.frame
         (x, y), (width, height) = raster.origin, raster.cell
         return Raster(
             raster.rows + 2 * frame,
@@ -253,15 +253,21 @@ class EikonalMechanism(Composable, Loadable):
         )
 
     @cached_property
+    def _nodes(self) -> Raster:
+        """The raster at whose centres the laws of secrets stand."""
+        return nodes_of(self.map.raster) if self.places == "continuous" else self.map.raster
+
+    @cached_property
     def lowered(self) -> FloatArray:
         """Mean of (weight in use)/(weight asked for) over the edges at each cell of the map.
 
         1 (less the reserve and rounding, together below 0.5%) where nothing was lowered; on
-        continuous places the price of rounding at random counts, too.
+        continuous places what lies between counts, too.
         """
-        asked = edge_integrals(
-            self.map.plane_levels(self.divided), self.map.sides, neighbours=self.neighbours
-        )
+        levels = self.map.plane_levels(self.divided)
+        if self.places == "continuous":
+            return continuous.lowered_between(self.built, self.map, levels)
+        asked = edge_integrals(levels, self.map.sides, neighbours=self.neighbours)
         return mean_cell_ratios(self.built.metric_on_map, asked)
 
     def report(
@@ -271,7 +277,7 @@ class EikonalMechanism(Composable, Loadable):
         rng: Randomness | None = None,
         padded: bool = False,
     ) -> Points:
-        """One report for each secret: the centre of a cell.
+        """One report for each secret: the centre of a cell; on continuous places a corner.
 
         Secrets outside the map are taken for its closest place.  The time of a draw grows
         with its distance from the secret; with ``padded=True`` every batch of up to 64
@@ -282,6 +288,7 @@ class EikonalMechanism(Composable, Loadable):
         coordinates = self.map.checked_places(secrets)
         raster = self.map.raster
         if self.places == "continuous":
+            coordinates = continuous.closest_places(self.map, coordinates)
             row, column = self._spline.draw(coordinates, source, padded=padded)
         else:
             cells = raster.locate(coordinates)
@@ -300,7 +307,7 @@ class EikonalMechanism(Composable, Loadable):
 
     @cached_property
     def _spline(self) -> SplineSampler:
-        return SplineSampler(self.built, self.map.raster)
+        return SplineSampler(self.built, self._nodes)
 
     def distribution(self, place: ArrayLike) -> FloatArray:
         """Probabilities of all reports for one secret, over the cells of :attr:`reports`."""
@@ -309,8 +316,7 @@ class EikonalMechanism(Composable, Loadable):
             raise InvalidInput(f"distribution takes one place; got {len(coordinates)}")
         raster = self.map.raster
         if self.places == "continuous":
-            nine = nine_around(raster, coordinates)
-            law = geometric_laws(self.built, nine.cells(raster.columns), nine.weights)[0]
+            law = continuous.laws_at(self.built, self.map, coordinates)[0]
         elif self.places == "bilinear":
             cells, shares = corners(raster, coordinates[0])
             law = shares @ cell_laws(self.built, cells)
@@ -322,9 +328,7 @@ class EikonalMechanism(Composable, Loadable):
         """(n, reports) laws of the centres of cells; those of the cells, on bilinear places too."""
         if self.places != "continuous":
             return cell_laws(self.built, cells)
-        raster = self.map.raster
-        nine = nine_around(raster, raster.centres()[cells])
-        return geometric_laws(self.built, nine.cells(raster.columns), nine.weights)
+        return continuous.laws_at(self.built, self.map, self.map.raster.centres()[cells])
 
     def mse(self, prior: ArrayLike | None = None, *, remap: Remap | None = None) -> float:
         """Expected squared error in square metres of the plane.
@@ -339,14 +343,9 @@ class EikonalMechanism(Composable, Loadable):
         if remap is not None:
             reports = np.asarray(remap(Points(places, self.map.plane)).coordinates)
         if self.places == "continuous":
-            errors, _ = squared_distances(report_blocks(self.built), *self._grid, reports)
-        else:
-            errors = squared_errors(self.built.law, self.built.secrets, places, reports)
+            return continuous.mean_square(self.built, self.map, weights, reports)
+        errors = squared_errors(self.built.law, self.built.secrets, places, reports)
         return float(weights @ errors)
-
-    @property
-    def _grid(self) -> tuple[tuple[int, int], tuple[float, float], FloatArray]:
-        return self.map.shape, self.map.sides, self.map.raster.centres()
 
     def posterior_mean(self, prior: ArrayLike | None = None) -> Remap:
         """The Bayesian remap for squared error: each report to the posterior mean place.
@@ -355,11 +354,7 @@ class EikonalMechanism(Composable, Loadable):
         """
         weights, places = self.map.normalised_prior(prior), self.reports.centres()
         if self.places == "continuous":
-            law, grid = self.built, self._grid
-            _, masses = squared_distances(report_blocks(law), *grid, places)
-            moments = posterior_moments(report_blocks(law), *grid, weights, masses, len(places))
-            mass = moments[:, :1]
-            means = np.where(mass > 0, moments[:, 1:] / np.maximum(mass, 1e-300), places)
+            means = continuous.mean_places(self.built, self.map, weights, places)
         else:
             means = posterior_means(self.built.law, self.built.secrets, places, weights)
         raster, line = self.reports, self.map.one_dimensional

@@ -26,10 +26,11 @@ from whereish.solvers.eikonal.margin import framed
 from whereish.solvers.eikonal.places import gradient_factors, prices_on_places
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 from whereish.solvers.geodesic.lanes import LIMIT
+from whereish.solvers.splines.corners import corner_prices, mean_at_corners, node_shape
 
 __all__ = ["law_entries", "recertified", "saved_law"]
 
-_KINDS: dict[str, Places] = {"cells": "cells", "continuous": "bilinear", "splines": "continuous"}
+_KINDS: dict[str, Places] = {"cells": "cells", "continuous": "bilinear", "corners": "continuous"}
 """What files call the places: those named "continuous" are of the time when that was bilinear."""
 
 
@@ -70,12 +71,13 @@ def saved_law(saved: Artefact) -> tuple[PrivacyMap, BuiltLaw, Places, int, float
     else:
         used, prices = privacy_map.plane_levels(divided), prices_on_cells
     promised = prices(framed(used, sides, frame), sides, neighbours)
+    if places == "continuous":
+        promised = corner_prices(framed(used, sides, frame), sides, neighbours=neighbours)
+        used = mean_at_corners(used)
     metric = entries.saved_metric(saved, promised)
     weights = entries.saved_counts(saved, "weights", (metric.cells,))
     sums = np.zeros(metric.cells, np.uint64)
-    sums[inner_cells(privacy_map.shape, frame)] = entries.saved_counts(
-        saved, "sums", (privacy_map.values.size,)
-    )
+    sums[inner_cells(used.shape, frame)] = entries.saved_counts(saved, "sums", (used.size,))
     law = CertifiedLaw(
         metric,
         weights,
@@ -127,6 +129,8 @@ def recertified(
         If the numbers do not keep what the map asks for.
     """
     law, shape = built.law, privacy_map.shape
+    if places == "continuous":
+        shape = node_shape(shape)
     if built.used.shape != shape or law.metric.shape != tuple(n + 2 * built.frame for n in shape):
         raise NotPrivate("the law of this mechanism is not one on the cells of its map")
     sums, sweeps = law.metric.exact_sums(law.weights, law.table, built.secrets)

@@ -58,7 +58,7 @@ class GraphMetric:
     ) -> GraphMetric:
         """Round `keep`·prices down to quanta of ``horizon / 65535``."""
         rows, cols, half = prices.shape
-        if rows * cols > LARGEST_MAP:
+        if rows * cols > 2 * LARGEST_MAP:  # the corners of cells are more than the cells
             raise InvalidInput(
                 f"a privacy map must have at most {LARGEST_MAP:,} cells (512 x 512);"
                 f" got {rows} x {cols}: use larger cells or a smaller region"

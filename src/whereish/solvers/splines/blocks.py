@@ -21,11 +21,7 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
 
-__all__ = ["MOMENTS", "add_moments", "raise_slopes"]
-
-MOMENTS = 9
-"""Sums at a node: 1, G_x, G_y, G_x^2, G_y^2, then bounds over the cell of F_xx^2 + F_xy^2,
-F_yy^2 + F_xy^2, |F_xxy| and |F_xyy|; each times the mass."""
+__all__ = ["add_sums", "raise_fine_slopes", "raise_slopes"]
 
 
 @kernel
@@ -42,27 +38,6 @@ def _total(p: Any, q: Any) -> float:
 
 
 @kernel
-def _curvatures(A: Any, cells: Any, ih: Any, iw: Any, bounds: Any) -> None:
-    """Bounds over a cell of second and third derivatives, for each of 64 reports."""
-    two = np.float32(2.0)
-    for k in range(LANES):
-        a, b, c = A[cells[0], k], A[cells[1], k], A[cells[2], k]
-        d, e, f = A[cells[3], k], A[cells[4], k], A[cells[5], k]
-        g, h, i = A[cells[6], k], A[cells[7], k], A[cells[8], k]
-        x0, x1, x2 = a - two * b + c, d - two * e + f, g - two * h + i
-        y0, y1, y2 = a - two * d + g, b - two * e + h, c - two * f + i
-        west = max(abs((e - d) - (b - a)), abs((h - g) - (e - d)))
-        east = max(abs((f - e) - (c - b)), abs((i - h) - (f - e)))
-        mixed = max(west, east) * (iw * ih)
-        across = max(abs(x0), abs(x1), abs(x2)) * (iw * iw)
-        along = max(abs(y0), abs(y1), abs(y2)) * (ih * ih)
-        bounds[0, k] = across * across + mixed * mixed
-        bounds[1, k] = along * along + mixed * mixed
-        bounds[2, k] = max(abs(x1 - x0), abs(x2 - x1)) * (iw * iw * ih)
-        bounds[3, k] = max(abs(y1 - y0), abs(y2 - y1)) * (ih * ih * iw)
-
-
-@kernel
 def _exponentials(w: Any, halvings: int) -> None:
     """w <- exp(w·2^halvings), for |w| <= 1/4: Taylor to degree 6, then squared."""
     one = np.float32(1.0)
@@ -76,13 +51,14 @@ def _exponentials(w: Any, halvings: int) -> None:
 
 
 @kernel
-def add_moments(  # noqa: PLR0912 (one pass over cells, nodes and lanes)
+def add_sums(
     A: NDArray[np.float32],
     E: NDArray[np.float32],
     top: NDArray[np.float32],
     floor: NDArray[np.float32],
     halvings: NDArray[np.int64],
-    active: NDArray[np.bool_],
+    mine: NDArray[np.int64],
+    shape: tuple[int, int],
     height: float,
     width: float,
     weights: NDArray[np.float32],
@@ -90,77 +66,58 @@ def add_moments(  # noqa: PLR0912 (one pass over cells, nodes and lanes)
     out: FloatArray,
     kept: FloatArray,
 ) -> None:
-    """Add a block's moments at the nodes of the active cells to `out`, its masses to `kept`.
+    """Add a block's masses and masses times G_x, G_y at points of the cells `mine` to `out`.
 
-    `A` and `E` are (cells, 64): logarithms, and masses at the cells.  Nodes lie at n equal steps
-    through every cell, so that the node at its end is the first of the next; `weights` and
-    `slopes` are (n, 3).  `active` is one row and column larger than the cells: the last nodes.
-    Cells whose largest logarithm `top` is below `floor` are left out.
+    `A` and `E` are (cells, 64): logarithms, and masses at the cells; `weights` and `slopes` (n, 3)
+    those of the spline at the n points along an axis; `out` is (mine, n, n, 3), and `kept` gets
+    the masses at the cells.  Cells whose largest logarithm `top` is below `floor` are left out.
     """
     n = len(weights)
-    rows, cols = active.shape[0] - 1, active.shape[1] - 1
+    rows, cols = shape
     cells = np.empty(9, np.int64)
-    bounds = np.empty((4, LANES), np.float32)
     a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
     w, gx, gy = (
         np.empty(LANES, np.float32),
         np.empty(LANES, np.float32),
         np.empty(LANES, np.float32),
     )
-    p, q = np.empty(LANES, np.float32), np.empty(8, np.float32)
+    q = np.empty(8, np.float32)
     ih, iw = np.float32(1.0 / height), np.float32(1.0 / width)
-    for i in range(rows + 1):
-        for j in range(cols + 1):
-            here = min(i, rows - 1) * cols + min(j, cols - 1)
-            if not active[i, j] or top[here] < floor[here]:
-                continue
-            for r in range(3):
-                for s in range(3):
-                    row, column = min(max(i + r - 1, 0), rows - 1), min(max(j + s - 1, 0), cols - 1)
-                    cells[3 * r + s] = row * cols + column
-            here = cells[4]
-            if i < rows and j < cols:
-                kept[here] += _total(E[here], q)
-            scale = np.float32(1.0 / (1 << halvings[here]))
-            _curvatures(A, cells, ih, iw, bounds)
-            for v in range(n if i < rows else 1):
-                w0, w1, w2 = weights[v, 0], weights[v, 1], weights[v, 2]
-                g0, g1, g2 = slopes[v, 0] * ih, slopes[v, 1] * ih, slopes[v, 2] * ih
-                for s in range(3):
-                    south, middle, north = cells[s], cells[3 + s], cells[6 + s]
-                    for k in range(LANES):
-                        e = A[here, k]
-                        x, y, z = A[south, k] - e, A[middle, k] - e, A[north, k] - e
-                        a[s, k] = w0 * x + w1 * y + w2 * z
-                        d[s, k] = g0 * x + g1 * y + g2 * z
-                for h in range(n if j < cols else 1):
-                    w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
-                    g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
-                    for k in range(LANES):
-                        w[k] = (w0 * a[0, k] + w1 * a[1, k] + w2 * a[2, k]) * scale
-                        gx[k] = g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k]
-                        gy[k] = w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k]
-                    _exponentials(w, halvings[here])
-                    for k in range(LANES):
-                        w[k] = w[k] * E[here, k]
-                    o = out[n * i + v, n * j + h]
-                    o[0] += _total(w, q)
-                    for k in range(LANES):
-                        p[k] = w[k] * gx[k]
-                    o[1] += _total(p, q)
-                    for k in range(LANES):
-                        p[k] = p[k] * gx[k]
-                    o[3] += _total(p, q)
-                    for k in range(LANES):
-                        p[k] = w[k] * gy[k]
-                    o[2] += _total(p, q)
-                    for k in range(LANES):
-                        p[k] = p[k] * gy[k]
-                    o[4] += _total(p, q)
-                    for m in range(4):
-                        for k in range(LANES):
-                            p[k] = w[k] * bounds[m, k]
-                        o[5 + m] += _total(p, q)
+    for index in range(len(mine)):
+        here = mine[index]
+        if top[here] < floor[here]:
+            continue
+        i, j = here // cols, here % cols
+        for r in range(3):
+            for s in range(3):
+                row, column = min(max(i + r - 1, 0), rows - 1), min(max(j + s - 1, 0), cols - 1)
+                cells[3 * r + s] = row * cols + column
+        kept[index] += _total(E[here], q)
+        scale = np.float32(1.0 / (1 << halvings[here]))
+        for v in range(n):
+            w0, w1, w2 = weights[v, 0], weights[v, 1], weights[v, 2]
+            g0, g1, g2 = slopes[v, 0] * ih, slopes[v, 1] * ih, slopes[v, 2] * ih
+            for s in range(3):
+                south, middle, north = cells[s], cells[3 + s], cells[6 + s]
+                for k in range(LANES):
+                    e = A[here, k]
+                    x, y, z = A[south, k] - e, A[middle, k] - e, A[north, k] - e
+                    a[s, k] = w0 * x + w1 * y + w2 * z
+                    d[s, k] = g0 * x + g1 * y + g2 * z
+            for h in range(n):
+                w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
+                g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
+                for k in range(LANES):
+                    w[k] = (w0 * a[0, k] + w1 * a[1, k] + w2 * a[2, k]) * scale
+                _exponentials(w, halvings[here])
+                for k in range(LANES):
+                    w[k] = w[k] * E[here, k]
+                    gx[k] = w[k] * (g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k])
+                    gy[k] = w[k] * (w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k])
+                o = out[index, v, h]
+                o[0] += _total(w, q)
+                o[1] += _total(gx, q)
+                o[2] += _total(gy, q)
 
 
 @kernel
@@ -287,3 +244,50 @@ def raise_slopes(
                             part = max(part, _worst(SX, SY, on_sixteenths[here, 4 * m + n], top))
                     found = max(found, part)
             best[here] = max(best[here], np.sqrt(found) + extra[here])
+
+
+@kernel
+def raise_fine_slopes(
+    A: NDArray[np.float32],
+    mine: NDArray[np.int64],
+    shape: tuple[int, int],
+    height: float,
+    width: float,
+    mean: NDArray[np.float32],
+    on_sixteenths: NDArray[np.float32],
+    extra: FloatArray,
+    best: FloatArray,
+) -> None:
+    """As :func:`raise_slopes` for the cells `mine`, with an M of its own on every sixteenth.
+
+    `mean` is (mine, 16, 9, 2), `extra` (mine, 16), `best` over `mine`.
+    """
+    rows, cols = shape
+    cells, none = np.empty(9, np.int64), np.zeros((9, 2), np.float32)
+    VX, VY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
+    QX, QY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
+    SX, SY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
+    scratch, top = np.empty((9, LANES), np.float32), np.empty(LANES, np.float32)
+    ih, iw = np.float32(1.0 / height), np.float32(1.0 / width)
+    for index in range(len(mine)):
+        here = mine[index]
+        i, j = here // cols, here % cols
+        for r in range(3):
+            for s in range(3):
+                row, column = min(max(i + r - 1, 0), rows - 1), min(max(j + s - 1, 0), cols - 1)
+                cells[3 * r + s] = row * cols + column
+        _gradients(A, cells, ih, iw, none, VX, VY)
+        for m in range(4):
+            _quarter(VX, QX, scratch, m)
+            _quarter(VY, QY, scratch, m)
+            for n in range(4):
+                part = 4 * m + n
+                _quarter(QX, SX, scratch, n)
+                _quarter(QY, SY, scratch, n)
+                for c in range(9):
+                    x, y = mean[index, part, c, 0], mean[index, part, c, 1]
+                    for k in range(LANES):
+                        SX[c, k] -= x
+                        SY[c, k] -= y
+                found = np.sqrt(_worst(SX, SY, on_sixteenths[here, part], top))
+                best[index] = max(best[index], found + extra[index, part])

@@ -1,6 +1,7 @@
-"""Squared errors and posterior means of a spline law, secrets spread evenly over their cells.
+"""Squared errors and posterior means of a spline law, over places between its nodes.
 
-Within a cell the mean is taken by the Gauss-Legendre rule with 3 x 3 nodes.
+Means are taken by the Gauss-Legendre rule with 2 x 2 points in the square around a node, one in
+each quarter of it: quarters may have weights of their own.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from whereish.solvers.splines.weights import spline_weights
 
 __all__ = ["posterior_moments", "squared_distances"]
 
-_NODES: FloatArray = np.array([-1.0, 0.0, 1.0]) * np.sqrt(0.15)
-_SHARES: FloatArray = np.array([5.0, 8.0, 5.0]) / 18.0
+_POINTS: FloatArray = np.array([-1.0, 1.0]) / np.sqrt(12.0)
 _FAR = -18.0  # ln of masses so small that no mean shows them
 
 
@@ -51,8 +51,8 @@ def _add_distances(
         for j in range(cols):
             if top[i * cols + j] < _FAR:
                 continue
-            for a in range(3):
-                for b in range(3):
+            for a in range(2):
+                for b in range(2):
                     _masses(A, E, i, j, rows, cols, weights[a], weights[b], w)
                     x = places[i * cols + j, 0] + offsets[b, 0]
                     y = places[i * cols + j, 1] + offsets[a, 1]
@@ -60,8 +60,8 @@ def _add_distances(
                     for k in range(len(to)):
                         mass += w[k]
                         total += w[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
-                    out[i * cols + j, 3 * a + b, 0] += mass
-                    out[i * cols + j, 3 * a + b, 1] += total
+                    out[i * cols + j, 2 * a + b, 0] += mass
+                    out[i * cols + j, 2 * a + b, 1] += total
 
 
 @kernel
@@ -76,10 +76,10 @@ def _add_posteriors(
             cell = i * cols + j
             if top[cell] < _FAR:
                 continue
-            for a in range(3):
-                for b in range(3):
+            for a in range(2):
+                for b in range(2):
                     _masses(A, E, i, j, rows, cols, weights[a], weights[b], w)
-                    share = scale[cell, 3 * a + b]
+                    share = scale[cell, 2 * a + b]
                     x, y = places[cell, 0] + offsets[b, 0], places[cell, 1] + offsets[a, 1]
                     for k in range(len(out)):
                         p = share * w[k]
@@ -95,17 +95,18 @@ def squared_distances(
     places: FloatArray,
     reports: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """E |reports[Y] - u|^2 for u uniform in each cell, and the sums of masses at its nodes.
+    """(nodes, 4) E |reports[Y] - u|^2 at a point u of each quarter, and the sums of masses there.
 
-    `places` are the centres of the map's cells, `reports` where every report is told to be.
+    `places` are those of the nodes, `reports` where every report is told to be; quarters are in
+    the order south-west, south-east, north-west, north-east.
     """
-    out = np.zeros((len(places), 9, 2))
+    out = np.zeros((len(places), 4, 2))
     weights, offsets = _rule(cell)
     for index, block in blocks:
         to = np.ascontiguousarray(reports[index])
         _add_distances(block, shape, weights, places, offsets, to, out)
     mass, total = out[..., 0], out[..., 1]
-    return (total / mass) @ np.outer(_SHARES, _SHARES).ravel(), mass
+    return total / mass, mass
 
 
 def posterior_moments(
@@ -119,19 +120,18 @@ def posterior_moments(
 ) -> FloatArray:
     """(count, 3) weight and moments of the secrets' places given each report, up to a factor.
 
-    `prior` is over the cells; `masses` are the sums that :func:`squared_distances` found.
+    `prior` is over the quarters; `masses` are the sums that :func:`squared_distances` found.
     """
-    scale = prior[:, None] * np.outer(_SHARES, _SHARES).ravel() / masses
     weights, offsets = _rule(cell)
     out = np.zeros((count, 3))
     for index, block in blocks:
         part = np.zeros((len(index), 3))
-        _add_posteriors(block, shape, weights, places, offsets, scale, part)
+        _add_posteriors(block, shape, weights, places, offsets, prior / masses, part)
         out[index] = part
     return out
 
 
 def _rule(cell: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
-    """Spline weights at the three nodes of an axis, and these nodes in metres (x, y)."""
+    """Spline weights at the two points of an axis, and these points in metres (x, y)."""
     height, width = cell
-    return spline_weights(_NODES), np.column_stack([_NODES * width, _NODES * height])
+    return spline_weights(_POINTS), np.column_stack([_POINTS * width, _POINTS * height])

@@ -1,0 +1,66 @@
+"""What the eikonal mechanism needs on continuous places: laws, errors and means between nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whereish.arrays import FloatArray
+from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.sampling.spline_coin import nine_around
+from whereish.solvers.eikonal.between import geometric_laws, report_blocks
+from whereish.solvers.eikonal.cells import BuiltLaw
+from whereish.solvers.eikonal.certify import mean_cell_ratios
+from whereish.solvers.splines.corners import (
+    corner_prices,
+    mean_of_corners,
+    nodes_of,
+    quarter_shares,
+)
+from whereish.solvers.splines.means import posterior_moments, squared_distances
+
+__all__ = ["closest_places", "laws_at", "lowered_between", "mean_square", "mean_places"]
+
+
+def closest_places(privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArray:
+    """The places themselves, and for those outside the map its closest ones."""
+    box = privacy_map.raster.box
+    return np.clip(coordinates, (box.x_low, box.y_low), (box.x_high, box.y_high))
+
+
+def laws_at(built: BuiltLaw, privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArray:
+    """(n, reports) laws of places."""
+    nodes = nodes_of(privacy_map.raster)
+    nine = nine_around(nodes, closest_places(privacy_map, coordinates))
+    return geometric_laws(built, nine.cells(nodes.columns), nine.weights)
+
+
+def lowered_between(built: BuiltLaw, privacy_map: PrivacyMap, levels: FloatArray) -> FloatArray:
+    """Mean of (weight in use)/(integral of the levels) over the edges around each cell."""
+    metric = built.metric_on_map
+    asked = corner_prices(levels, privacy_map.sides, neighbours=metric.neighbours, tight=False)
+    return mean_of_corners(mean_cell_ratios(metric, asked), privacy_map.shape)
+
+
+def mean_square(
+    built: BuiltLaw, privacy_map: PrivacyMap, prior: FloatArray, reports: FloatArray
+) -> float:
+    """Expected squared error, secrets spread evenly over their cells."""
+    errors, _ = squared_distances(report_blocks(built), *_grid(privacy_map), reports)
+    return float((quarter_shares(prior.reshape(privacy_map.shape)) * errors).sum())
+
+
+def mean_places(
+    built: BuiltLaw, privacy_map: PrivacyMap, prior: FloatArray, reports: FloatArray
+) -> FloatArray:
+    """The posterior mean place of each report; reports that nobody makes stay where they are."""
+    grid = _grid(privacy_map)
+    _, masses = squared_distances(report_blocks(built), *grid, reports)
+    shares = quarter_shares(prior.reshape(privacy_map.shape))
+    moments = posterior_moments(report_blocks(built), *grid, shares, masses, len(reports))
+    mass = moments[:, :1]
+    return np.where(mass > 0, moments[:, 1:] / np.maximum(mass, 1e-300), reports)
+
+
+def _grid(privacy_map: PrivacyMap) -> tuple[tuple[int, int], tuple[float, float], FloatArray]:
+    nodes = nodes_of(privacy_map.raster)
+    return nodes.shape, privacy_map.sides, nodes.centres()
