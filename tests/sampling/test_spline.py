@@ -31,13 +31,13 @@ from laws import chi_square
 @pytest.fixture(scope="module")
 def hilly() -> wh.EikonalMechanism:
     i, j = np.mgrid[:9, :8]
-    levels = 1e-3 * (2.0 + np.sin(i / 2.0) * np.cos(j / 1.5))
+    levels = 1.6e-3 * (2.0 + np.sin(i / 2.0) * np.cos(j / 1.5))
     return wh.EikonalMechanism.build(wh.PrivacyMap(levels, "500 m"))
 
 
 @pytest.mark.parametrize("place", [(2260.0, 2240.0), (0.0, 0.0), (3999.0, 2000.0)])
 def test_reports_follow_the_geometric_mean(hilly, place):
-    # Two million draws in the middle of four nodes tell the arithmetic mean by about 200 in chi-square.
+    # Two million draws amid four nodes tell the arithmetic mean by about 200 in chi-square.
     count = 2_000_000 if place[0] == 2260.0 else 100_000
     secrets = np.tile(np.array(place), (count, 1))
     reports = hilly.report(secrets, rng=wh.SeededRandomness(11))

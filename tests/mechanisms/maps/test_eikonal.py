@@ -315,7 +315,7 @@ def test_secrets_beyond_the_declared_region_are_refused():
 
 
 def test_squared_error_and_posterior_mean_between_cells():
-    """Against the law itself at the nodes of the rule, on a map with cells without weight."""
+    """Against the law itself by another rule, on a map with cells without weight."""
     mechanism = EikonalMechanism.build(PrivacyMap(step_map().values[8:16, 6:14], "500 m"), frame=0)
     centres = mechanism.reports.centres()
     nodes, shares = np.array([-1, 0, 1]) * 500 * np.sqrt(0.15), np.array([5, 8, 5]) / 18

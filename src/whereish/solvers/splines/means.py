@@ -1,7 +1,7 @@
 """Squared errors and posterior means of a spline law, over places between its nodes.
 
-Means are taken by the Gauss-Legendre rule with 2 x 2 points in the square around a node, one in
-each quarter of it: quarters may have weights of their own.
+Means are taken by the Gauss-Legendre rule with 2 x 2 points in each quarter of the square around a
+node: quarters may have weights of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from whereish.solvers.splines.weights import spline_weights
 
 __all__ = ["posterior_moments", "squared_distances"]
 
-_POINTS: FloatArray = np.array([-1.0, 1.0]) / np.sqrt(12.0)
+_POINTS: FloatArray = np.array([-1.0, -1.0, 1.0, 1.0]) / 4 + np.array([-1, 1, -1, 1]) / 48**0.5
+_QUARTER: IntArray = np.add.outer([0, 0, 2, 2], [0, 0, 1, 1]).ravel()
+"""The quarter of each of the 16 points: south-west, south-east, north-west, north-east."""
 _FAR = -18.0  # ln of masses so small that no mean shows them
 
 
@@ -51,8 +53,8 @@ def _add_distances(
         for j in range(cols):
             if top[i * cols + j] < _FAR:
                 continue
-            for a in range(2):
-                for b in range(2):
+            for a in range(4):
+                for b in range(4):
                     _masses(A, E, i, j, rows, cols, weights[a], weights[b], w)
                     x = places[i * cols + j, 0] + offsets[b, 0]
                     y = places[i * cols + j, 1] + offsets[a, 1]
@@ -60,8 +62,8 @@ def _add_distances(
                     for k in range(len(to)):
                         mass += w[k]
                         total += w[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
-                    out[i * cols + j, 2 * a + b, 0] += mass
-                    out[i * cols + j, 2 * a + b, 1] += total
+                    out[i * cols + j, 4 * a + b, 0] += mass
+                    out[i * cols + j, 4 * a + b, 1] += total
 
 
 @kernel
@@ -76,10 +78,10 @@ def _add_posteriors(
             cell = i * cols + j
             if top[cell] < _FAR:
                 continue
-            for a in range(2):
-                for b in range(2):
+            for a in range(4):
+                for b in range(4):
                     _masses(A, E, i, j, rows, cols, weights[a], weights[b], w)
-                    share = scale[cell, 2 * a + b]
+                    share = scale[cell, 4 * a + b]
                     x, y = places[cell, 0] + offsets[b, 0], places[cell, 1] + offsets[a, 1]
                     for k in range(len(out)):
                         p = share * w[k]
@@ -95,18 +97,19 @@ def squared_distances(
     places: FloatArray,
     reports: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """(nodes, 4) E |reports[Y] - u|^2 at a point u of each quarter, and the sums of masses there.
+    """(nodes, 4) E |reports[Y] - u|^2 over each quarter, and (nodes, 16) sums of masses.
 
     `places` are those of the nodes, `reports` where every report is told to be; quarters are in
     the order south-west, south-east, north-west, north-east.
     """
-    out = np.zeros((len(places), 4, 2))
+    out = np.zeros((len(places), 16, 2))
     weights, offsets = _rule(cell)
     for index, block in blocks:
         to = np.ascontiguousarray(reports[index])
         _add_distances(block, shape, weights, places, offsets, to, out)
     mass, total = out[..., 0], out[..., 1]
-    return total / mass, mass
+    errors = (total / mass).reshape(-1, 2, 2, 2, 2).mean(axis=(2, 4))
+    return errors.reshape(-1, 4), mass
 
 
 def posterior_moments(
@@ -123,15 +126,16 @@ def posterior_moments(
     `prior` is over the quarters; `masses` are the sums that :func:`squared_distances` found.
     """
     weights, offsets = _rule(cell)
+    scale = prior[:, _QUARTER] / (4.0 * masses)
     out = np.zeros((count, 3))
     for index, block in blocks:
         part = np.zeros((len(index), 3))
-        _add_posteriors(block, shape, weights, places, offsets, prior / masses, part)
+        _add_posteriors(block, shape, weights, places, offsets, scale, part)
         out[index] = part
     return out
 
 
 def _rule(cell: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
-    """Spline weights at the two points of an axis, and these points in metres (x, y)."""
+    """Spline weights at the four points of an axis, and these points in metres (x, y)."""
     height, width = cell
     return spline_weights(_POINTS), np.column_stack([_POINTS * width, _POINTS * height])
