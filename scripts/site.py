@@ -3,19 +3,22 @@
 A block that begins with ```` ```python exec="text" ```` is shown with what it printed; of
 ``exec="markdown"`` and ``exec="html"`` only what was printed is shown.  The blocks of a page run
 in order, in one process and one empty folder; one that raises ends the build.  Then Zensical
-renders the pages, without network, and every link between them is looked up.
+renders the pages, without network, and every link between them is looked up.  Tutorials are
+also written as executed Jupyter notebooks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -25,27 +28,69 @@ DOCS, BUILD = ROOT / "docs", ROOT / "build"
 FENCE = re.compile(r'^```python exec="(text|markdown|html)"\n(.*?)^```$', re.M | re.S)
 
 
-def with_results(text: str, page: str) -> str:
-    """A page's Markdown, with what its examples print."""
+@dataclass(frozen=True)
+class Example:
+    """A block of code that was run: how it is shown, itself, and what it printed."""
+
+    kind: str
+    code: str
+    printed: str
+
+    def markdown(self) -> str:
+        """As the site shows it."""
+        if self.kind == "text":
+            return f"```python\n{self.code}```\n\n```text\n{self.printed}\n```"
+        return self.printed if self.kind == "markdown" else f"<div>\n{self.printed}\n</div>"
+
+    def cell(self) -> dict[str, object]:
+        """As a notebook keeps it."""
+        output = {"output_type": "stream", "name": "stdout", "text": f"{self.printed}\n"}
+        return {
+            "cell_type": "code",
+            "execution_count": None,
+            "metadata": {},
+            "source": self.code.rstrip(),
+            "outputs": [output],
+        }
+
+
+def pieces(text: str, page: str) -> list[str | Example]:
+    """A page's prose and examples in order; the examples are run, in one empty folder."""
     names: dict[str, object] = {"__name__": "page", "ROOT": str(ROOT)}
-
-    def run(found: re.Match[str]) -> str:
-        kind, code = found.groups()
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, page, "exec"), names)
-        result = printed.getvalue().rstrip()
-        if kind == "text":
-            return f"```python\n{code}```\n\n```text\n{result}\n```"
-        return result if kind == "markdown" else f"<div>\n{result}\n</div>"
-
-    here = Path.cwd()
+    found: list[str | Example] = []
+    here, end = Path.cwd(), 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            return FENCE.sub(run, text)
+            for match in FENCE.finditer(text):
+                printed = io.StringIO()
+                with contextlib.redirect_stdout(printed):
+                    exec(compile(match[2], page, "exec"), names)
+                result = printed.getvalue().rstrip()
+                found += [text[end : match.start()], Example(match[1], match[2], result)]
+                end = match.end()
         finally:
             os.chdir(here)
+    return [*found, text[end:]]
+
+
+def with_results(found: list[str | Example]) -> str:
+    """A page's Markdown, with what its examples print."""
+    return "".join(part if isinstance(part, str) else part.markdown() for part in found)
+
+
+def notebook(found: list[str | Example]) -> str:
+    """The page as an executed Jupyter notebook."""
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": part.strip()}
+        if isinstance(part, str)
+        else part.cell()
+        for part in found
+        if not isinstance(part, str) or part.strip()
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    whole = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
+    return json.dumps(whole, indent=1, ensure_ascii=False)
 
 
 class _Page(HTMLParser):
@@ -91,7 +136,13 @@ def main() -> int:
         if FENCE.search(text):
             name = page.relative_to(BUILD / "docs").as_posix()
             print(f"examples of {name}", flush=True)
-            page.write_text(with_results(text, name), encoding="utf-8")
+            found = pieces(text, name)
+            link = ""
+            if name.startswith("tutorials/"):
+                beside = page.with_suffix(".ipynb")
+                beside.write_text(notebook(found), encoding="utf-8")
+                link = f"\nThis page as an executed notebook: [{beside.name}]({beside.name})\n"
+            page.write_text(with_results(found) + link, encoding="utf-8")
     command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict", "--clean"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     print(done.stdout + done.stderr)

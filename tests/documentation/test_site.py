@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import shutil
@@ -38,6 +39,8 @@ def test_the_site_builds_without_network_and_its_links_lead_somewhere(tmp_path):
     assert wanted <= pages
     reference = (tmp_path / "build" / "site" / "reference" / "python.html").read_text()
     assert "ideal_quantile" in reference
+    notebooks = list((tmp_path / "build" / "site" / "tutorials").glob("*.ipynb"))
+    assert len(notebooks) == 4
 
 
 def test_the_page_of_python_names_is_current():
@@ -59,8 +62,20 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     assert SITE["broken_links"](tmp_path) == ["a.html: b.html#there", "a.html: c.html"]
 
 
+PAGE = '# A\n```python exec="text"\nprint(1)\n```\n```python exec="markdown"\nprint("| 2 |")\n```\n'
+
+
+def test_an_example_is_shown_with_what_it_printed():
+    shown = SITE["with_results"](SITE["pieces"](PAGE, "p"))
+    assert shown == "# A\n```python\nprint(1)\n```\n\n```text\n1\n```\n| 2 |\n"
+
+
 def test_an_example_that_raises_ends_the_build():
-    page = '```python exec="text"\nprint(1)\n```\n```python exec="markdown"\nprint("| 2 |")\n```\n'
-    assert SITE["with_results"](page, "p") == "```python\nprint(1)\n```\n\n```text\n1\n```\n| 2 |\n"
     with pytest.raises(ZeroDivisionError):
-        SITE["with_results"](page.replace("print(1)", "1 / 0"), "p")
+        SITE["pieces"](PAGE.replace("print(1)", "1 / 0"), "p")
+
+
+def test_a_tutorial_is_an_executed_notebook():
+    cells = json.loads(SITE["notebook"](SITE["pieces"](PAGE, "p")))["cells"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "code"]
+    assert [cell["outputs"][0]["text"] for cell in cells[1:]] == ["1\n", "| 2 |\n"]
