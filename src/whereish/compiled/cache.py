@@ -22,7 +22,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ __all__ = ["NotCompiled", "cached_dispatcher", "folders", "writable_folder"]
 
 _PACKAGE = Path(__file__).parents[1]
 _KEPT = 4  # versions of one kernel that stay in a folder
-_LOCK, _POLL_S = ".lock", 0.25
+_LOCK = ".lock"
 _RULES = {"nogil": True, "fastmath": False, "error_model": "numpy"}
 
 
@@ -207,8 +207,23 @@ def _take_lock() -> bool:
     place = writable_folder()
     if _Compilation.held is not None or place is None:
         return False
-    from filelock import FileLock
-
     _Compilation.held = ExitStack()
-    _Compilation.held.enter_context(FileLock(place / _LOCK, poll_interval=_POLL_S))
+    _Compilation.held.enter_context(_locked(place / _LOCK))
     return True
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file; waiting for it takes no time of the processor."""
+    if sys.platform == "win32":
+        from filelock import FileLock
+
+        with FileLock(path):
+            yield
+        return
+    import fcntl
+
+    with path.open("w") as file:
+        with suppress(OSError):  # a file system without locks: each process compiles
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
