@@ -52,7 +52,7 @@ def test_reports_follow_the_geometric_mean(hilly, place):
     )
     if count == 2_000_000:
         arithmetic = nine.weights[0] @ laws
-        groups = np.array_split(np.argsort(law / np.maximum(arithmetic, 1e-300)), 6)
+        groups = np.array_split(np.argsort(law / np.maximum(arithmetic, 1e-300)), 14)
         grouped = np.array([[c[g].sum() for g in groups] for c in (counts, law, arithmetic)])
         seen = np.append(grouped[0], 0).astype(int)
         assert chi_square(seen, grouped[1]) > 1e-6
