@@ -267,3 +267,23 @@ def test_radii_of_a_map_hold_at_places_between_its_centres(confidence):
     for seed, place in enumerate(places):
         share = covered(mechanism, place, radius, 20 + seed, Euclidean())
         assert share >= confidence - spread(confidence)
+
+
+@pytest.mark.parametrize("confidence", [0.6, 0.95])
+def test_radii_of_a_map_hold_everywhere_in_a_cell(confidence):
+    """Against the law of places all over the map, which is the mean of those of nine corners."""
+    mechanism = wh.EikonalMechanism.build(wh.PrivacyMap(LEVELS, "400 m"))
+    radius = wh.retrieval_radius(mechanism, "1 m", confidence).m - 1
+    by_report = retrieval_radius_by_report(mechanism, "1 m", confidence)
+    reports = mechanism.reports.centres()
+    own = by_report.at(reports) - 1
+    assert own.min() < radius
+    rows, columns = LEVELS.shape
+    for x in np.linspace(0, 400 * columns, 2 * columns + 1):
+        for y in np.linspace(0, 400 * rows, 2 * rows + 1):
+            chances = mechanism.distribution((x, y)).ravel()
+            away = np.hypot(*(reports - (x, y)).T)
+            assert chances[away <= radius].sum() >= confidence
+            assert chances[away <= own].sum() >= confidence
+    held = wh.accuracy(mechanism, wh.Length(radius + 1.01), "1 m")
+    assert held >= confidence

@@ -29,6 +29,7 @@ from whereish.lbs.report_errors import map_errors, place_slack, report_errors
 from whereish.mechanisms.calibration import Calibrated, probability
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+from whereish.solvers.splines.corners import mean_at_corners, nodes_of
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.raster import Raster
 from whereish.units import Epsilon, Length
@@ -211,7 +212,7 @@ def bandwidth_overhead(
 
 @dataclass(frozen=True, eq=False)
 class RadiusByReport:
-    """A radius for every cell that a map may report: public, and longer where eps is low."""
+    """A radius for all that a map may report: public, and longer where eps is low."""
 
     reports: Raster
     radii_m: FloatArray = field(repr=False)
@@ -225,10 +226,10 @@ class RadiusByReport:
 def retrieval_radius_by_report(
     mechanism: EikonalMechanism, interest_radius: Length | str, confidence: float
 ) -> RadiusByReport:
-    """Radii that depend on the *reported* cell of a map, in proportion to 1/eps there.
+    """Radii that depend on what a map *reports*, in proportion to 1/eps there.
 
-    One radius for a whole map must suit its most hidden place.  The cell that was reported is
-    known to the service anyway, so its radius may depend on it: rad_I + q / eps(report), with
+    One radius for a whole map must suit its most hidden place.  The report is known to the
+    service anyway, so its radius may depend on it: rad_I + q / eps(report), with
     the least q for which every secret's area of interest is inside with the confidence.  (A radius
     of the *secret's* cell would tell that cell.)
 
@@ -242,8 +243,16 @@ def retrieval_radius_by_report(
     """
     interest = Length.positive(interest_radius, name="interest_radius").m
     raster, plane = mechanism.reports, mechanism.map.plane
-    levels = mechanism.map.values.ravel()[mechanism.map.raster.locate(raster.centres())]
+    levels = _levels_of_reports(mechanism)
     share = map_errors(mechanism, per_report=1 / levels).quantile(probability(confidence))
     slack = place_slack(mechanism)
     known = {level: plane.true_distance(share / level + slack) for level in np.unique(levels)}
     return RadiusByReport(raster, np.array([interest + known[level] for level in levels]))
+
+
+def _levels_of_reports(mechanism: EikonalMechanism) -> FloatArray:
+    """eps where each report is: that of its cell, at a corner the mean of those around."""
+    raster, levels = mechanism.map.raster, mechanism.map.values
+    if mechanism.places == "continuous":
+        raster, levels = nodes_of(raster), mean_at_corners(levels)
+    return np.asarray(levels.ravel()[raster.locate(mechanism.reports.centres())])

@@ -6,9 +6,13 @@ the mean.  None looks at a secret or at a draw.
 - Noise on the globe or a plane states its own radii (:class:`TrueRadii`).
 - A channel's and a map's law is finite: distances are rounded up to 2^-16 of the largest and their
   probabilities summed.  Within a map a secret is up to half a diagonal from its cell's centre,
-  with bilinear places up to a whole one from the centre it is rounded to.  With continuous places
-  the law is that of the centre as a place, and tails elsewhere in the cell are at most e^d times
-  as likely, d the metric that is kept between the two.
+  with bilinear places up to a whole one from the centre it is rounded to.
+- With continuous places laws stand at corners of cells, and so do reports, but the centre c of a
+  cell has a law as well, the mean of those around.  For a place u of the cell |c - u| <= s, half a
+  diagonal, so a report y with |u - y| > r + s has |c - y| > r.  The segment from c to u stays in
+  the cell, where |grad ln P(y | .)| <= eps <= m is certified, m the largest level of the cell and
+  its neighbours (eps is bilinear between centres).  Hence P(y | u) <= e^(m s) P(y | c), and summed
+  over these y: P(|u - y| > r + s | u) <= e^(m s) P(|c - y| > r | c).
 - Moving reports to the closest place of a box that holds the secret takes them no farther from it
   on a plane (projections onto convex sets contract).  To any other closest place, p for z:
   d(x, p) <= d(x, z) + d(z, p) <= 2 d(x, z) + d(x, region).
@@ -224,21 +228,20 @@ def map_errors(
 ) -> _Finite:
     """The law of a map; with `per_report`, of the ratios of distances to a length of each report.
 
-    Distances are on the raster's plane, between centres; the slack is the rest.  Ratios have none.
+    Distances are on the raster's plane, from centres of the map's cells to all that is reported;
+    the slack is the rest.  Ratios have none.
     """
     if mechanism.map.one_dimensional:
         raise InvalidInput("a location service needs a map of the plane; this one is along a line")
-    centres = mechanism.reports.centres()
-    to = centres
+    centres, to = mechanism.map.raster.centres(), mechanism.reports.centres()
     if remap is not None:
-        to = np.asarray(remap(Points(centres, mechanism.space)).coordinates)
-    secrets = mechanism.built.secrets
+        to = np.asarray(remap(Points(to, mechanism.space)).coordinates)
     lengths = np.ones(len(to)) if per_report is None else per_report
 
     def rows() -> Rows:
-        for low in range(0, len(secrets), _BATCH):
-            some = np.arange(low, min(low + _BATCH, len(secrets)))
-            apart = Euclidean()(centres[secrets[some]][:, None], to[None])
+        for low in range(0, len(centres), _BATCH):
+            some = np.arange(low, min(low + _BATCH, len(centres)))
+            apart = Euclidean()(centres[some][:, None], to[None])
             yield mechanism.centre_laws(some), apart / lengths
 
     extent = np.ptp(np.concatenate([centres, to]), axis=0)
@@ -251,7 +254,7 @@ def map_errors(
 
 
 def _lift(mechanism: EikonalMechanism) -> FloatArray:
-    """e^d for the largest d between a centre and a place of its cell, half a diagonal away."""
+    """e^(m s) of each cell: half its diagonal at the largest level around."""
     from scipy.ndimage import maximum_filter
 
     levels = maximum_filter(mechanism.map.plane_levels(), size=3, mode="nearest")
