@@ -7,8 +7,19 @@ import pytest
 
 from whereish.solvers.eikonal import between
 from whereish.solvers.eikonal.between import law_between, slopes_between
-from whereish.solvers.splines.bound import CellLaws, _largest_changes, _mean
+from whereish.solvers.splines.bound import (
+    CellLaws,
+    _chebyshev,
+    _degrees,
+    _lagrange,
+    _largest_changes,
+    _least_normaliser,
+    _Mean,
+    _mean,
+)
 from whereish.solvers.splines.weights import around, spline_slopes, spline_weights
+
+CELL = (1.0, 1.0)
 
 
 def hills(rows: int, cols: int, level: float) -> np.ndarray:
@@ -16,31 +27,34 @@ def hills(rows: int, cols: int, level: float) -> np.ndarray:
     return level * (1 + 0.8 * np.sin(i / 1.5) * np.cos(j / 1.3))
 
 
-def bernstein(t: np.ndarray) -> np.ndarray:
-    return np.stack([(1 - t) ** 2, 2 * t * (1 - t), t**2], axis=-1)
+def enclosed(controls: np.ndarray, v: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """Biquadratics (n, 9, 2) at the places (v, h) of their squares."""
+    down, across = (np.stack([(1 - t) ** 2, 2 * t * (1 - t), t**2], axis=-1) for t in (v, h))
+    basis = (down[:, :, None] * across[:, None, :]).reshape(len(v), 9)
+    return np.einsum("nk,nkd->nd", basis, controls)
 
 
 @pytest.mark.parametrize("level", [0.3, 1.0, 1.8])
 def test_the_mean_lies_in_its_enclosure(level, monkeypatch):
     """m = E[G] by the law itself, against the control points and their radius."""
-    eps = hills(7, 8, level)
-    built = law_between(eps, (1.0, 1.0))
+    built = law_between(hills(7, 8, level), CELL)
     seen: list[CellLaws] = []
     bound = between.largest_slopes
 
-    def spy(laws, levels, cell, *, bar=0.0):
+    def spy(laws, levels, cell, **options):
         seen.append(laws)
-        return bound(laws, levels, cell, bar=bar)
+        return bound(laws, levels, cell, **options)
 
     monkeypatch.setattr(between, "largest_slopes", spy)
-    slopes_between(built, eps, (1.0, 1.0))
-    mean = _mean(seen[0], (1.0, 1.0))
-    law, (rows, cols) = built.law, eps.shape
+    slopes_between(built, hills(7, 8, level), CELL)
+    law, (rows, cols) = built.law, built.used.shape
+    eps = built.used.ravel()
+    mean = _mean(seen[0], CELL, 1e-3 * eps)
     used = law.weights > 0
     logs = np.log(law.table[law.metric.distances(built.secrets)][:, used] / float(law.table[0]))
     weights = law.weights[used].astype(float)
     rng = np.random.default_rng(4)
-    places = rng.uniform(0, 1, (2000, 2)) * eps.shape
+    places = rng.uniform(0, 1, (2000, 2)) * (rows, cols)
     i, j = places.astype(int).T
     v, h = (places - np.stack([i, j], axis=1)).T
     nine = logs[around(i, rows)[:, :, None] * cols + around(j, cols)[:, None, :]]
@@ -58,14 +72,82 @@ def test_the_mean_lies_in_its_enclosure(level, monkeypatch):
         ],
         axis=1,
     )
-    basis = (bernstein(v)[:, :, None] * bernstein(h)[:, None, :]).reshape(len(v), 9)
     cells = i * cols + j
-    M = np.einsum("nk,nkd->nd", basis, mean.controls[cells])
-    off, radius = np.hypot(*(m - M).T), mean.radius.ravel()[cells]
+    off = np.hypot(*(m - enclosed(mean.controls[cells], v, h)).T)
+    radius = mean.radius.ravel()[cells]
     assert (off <= radius).all()
     assert (np.hypot(*m.T) <= mean.steepest.ravel()[cells]).all()
-    assert np.median(radius / eps.ravel()[cells]) < 0.2  # so it says something
+    assert np.median(radius / eps[cells]) < 0.2  # so it says something
     assert off.max() > 0.2 * radius[off.argmax()]  # and is no hundred times too wide
+
+    controls, radii = mean.pieces(np.arange(rows * cols))
+    a, b = (4 * v).astype(int), (4 * h).astype(int)
+    part = 8 * (a // 2) + 4 * (b // 2) + 2 * (a % 2) + b % 2
+    finer = np.hypot(*(m - enclosed(controls[cells, part], 4 * v - a, 4 * h - b)).T)
+    assert (finer <= radii[cells, part]).all()
+    assert np.median(radii[cells, part] / radius) < 0.5
+
+
+def test_interpolants_lie_in_the_enclosures_of_sixteenths():
+    """Where nothing else is uncertain, how far they are from quadratics decides."""
+    rng = np.random.default_rng(7)
+    interpolants = []
+    for degree, cells in ((2, [1, 4]), (4, [0, 5]), (8, [2, 3])):
+        x = _chebyshev(degree)
+        a, b, c = rng.uniform(1, 3, (3, 2, 2, 1, 1))
+        means = np.sin(a * x[:, None] + b * x + c) + b * x
+        interpolants.append((degree, np.array(cells), means, np.zeros(2)))
+    mean = _Mean(np.empty((6, 9, 2)), np.empty(6), np.empty(6), 1.0, interpolants)
+    asked = np.array([0, 2, 3, 4, 5])
+    controls, radii = mean.pieces(asked)
+    v, h = rng.uniform(0, 1, (2, 3000))
+    i, j = (4 * v).astype(int), (4 * h).astype(int)
+    part = 8 * (i // 2) + 4 * (j // 2) + 2 * (i % 2) + j % 2
+    for degree, cells, means, _ in interpolants:
+        down, across = _lagrange(degree, v - 0.5), _lagrange(degree, h - 0.5)
+        for cell, values in zip(cells, np.moveaxis(means, 1, 0), strict=True):
+            if cell not in asked:
+                continue
+            k = int(np.flatnonzero(asked == cell)[0])
+            truth = np.einsum("na,nb,mab->nm", down, across, values)
+            off = np.hypot(*(truth - enclosed(controls[k][part], 4 * v - i, 4 * h - j)).T)
+            assert (off <= radii[k, part] + 1e-12).all()
+            if degree > 2:
+                assert off.max() > 0.5 * radii[k].max() > 1e-5  # near what it may be
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("change", [0.3, 1.0, 3.0, 6.0])
+def test_the_error_of_interpolants_is_bounded_and_no_more_than_it_must(change, axis):
+    """Two reports of opposite slope: m = c tanh(c x), with poles where the bound expects them."""
+    changes = [np.zeros((1, 1)), np.zeros((1, 1))]
+    changes[axis] = np.full((1, 1), change)
+    x = np.linspace(-0.5, 0.5, 2001)
+    for wanted in (1e-1, 1e-3, 1e-6):
+        degrees, missed = _degrees((changes[0], changes[1]), CELL, np.array([wanted]))
+        points = _chebyshev(int(degrees[0]))
+        assert len(points) == degrees[0] + 1
+        assert points[[0, -1]] == pytest.approx([-0.5, 0.5])
+        found = _lagrange(int(degrees[0]), x) @ (change * np.tanh(change * points))
+        error = np.abs(found - change * np.tanh(change * x)).max()
+        assert error <= missed[0]
+        if degrees[0] < 32:
+            assert missed[0] <= wanted
+        if change >= 3.0:
+            assert missed[0] < 1000 * error
+
+
+def test_the_normaliser_may_fall_between_points():
+    """Where Z is 1 at all points and falls at the largest slope from each."""
+    laws = CellLaws(lambda: iter(()), np.zeros((3, 3)), np.zeros((3, 2)), np.zeros((2, 3)), 1.0)
+    x = np.linspace(-0.5, 0.5, 201)
+    for degree in (2, 3, 8):
+        apart = np.abs(x[:, None] - _chebyshev(degree)).min(axis=1)
+        mass = np.ones((9, degree + 1, degree + 1))
+        for cell in (CELL, (0.5, 2.0)):
+            farthest = np.hypot(cell[0] * apart.max(), cell[1] * apart.max())
+            least = _least_normaliser(laws, cell, mass, degree, np.arange(9), np.full(9, 0.7))
+            assert np.exp(-0.8 * farthest) <= least <= np.exp(-0.7 * farthest)
 
 
 def test_changes_are_those_of_all_nine_cells():
