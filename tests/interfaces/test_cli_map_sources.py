@@ -233,7 +233,7 @@ def test_what_cannot_be_written_is_refused_before_the_solve(tmp_path):
     refused("is a folder", *build, "-o", tmp_path, "--overwrite")
     refused("--gap", *build, "-o", tmp_path / "m.npz", "--gap", "1_0")
     refused("--gap", *build, "-o", tmp_path / "m.npz", "--gap", "nan")
-    refused("must end in .png", "compare", *common, "--plot", tmp_path / "m.pdf")
+    refused("must end in one of .png", "compare", *common, "--plot", tmp_path / "m.gif")
     refused("zone must be", "compare", *common, "--zone", "2000")
 
 

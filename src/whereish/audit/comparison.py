@@ -214,6 +214,7 @@ def compare(
     places = as_secrets(sites)
     if zone is not None and isinstance(places.points.space, Sphere):
         raise InvalidInput("zone (or --zone) needs sites with x and y in metres")
+    zone = None if zone is None else Length.positive(zone, name="zone")
     p = as_prior(prior, len(places))
     levels = [Epsilon.of(one) for one in epsilons]
     if isinstance(epsilons, str) or not levels:
@@ -249,7 +250,7 @@ def compare(
 
 
 def _builders(
-    mechanisms: Sequence[str] | Mapping[str, Build] | None, gap: float, zone: Length | str | None
+    mechanisms: Sequence[str] | Mapping[str, Build] | None, gap: float, zone: Length | None
 ) -> dict[str, Build]:
     if isinstance(mechanisms, Mapping):
         return dict(mechanisms)
@@ -273,7 +274,7 @@ def _builders(
     return {name: _builder(name, optimal, zone) for name in names}
 
 
-def _builder(name: str, optimal: Build, zone: Length | str | None) -> Build:
+def _builder(name: str, optimal: Build, zone: Length | None) -> Build:
     from whereish.mechanisms.channels.cloaking import identity_channel, uniform_channel
     from whereish.mechanisms.channels.exponential import exponential_channel
     from whereish.mechanisms.channels.opt_priv import opt_priv_channel
@@ -313,13 +314,13 @@ def _laplace(sites: Sites, epsilon: Epsilon) -> Channel:
     return laplace_channel(Sites(plane.from_degrees(lon, lat)), epsilon)
 
 
-def _cloaking(sites: Sites, prior: FloatArray, zone: Length | str | None) -> Channel:
+def _cloaking(sites: Sites, prior: FloatArray, zone: Length | None) -> Channel:
     from whereish.mechanisms.channels.cloaking import cloaking_channel
     from whereish.space.plane import Plane
 
     if zone is None or not isinstance(sites.points.space, Plane):
         raise InvalidInput("cloaking needs zone (or --zone) and sites with x and y in metres")
-    corner = np.floor(sites.coordinates / Length.positive(zone, name="zone").m)
+    corner = np.floor(sites.coordinates / zone.m)
     _, label = np.unique(corner, axis=0, return_inverse=True)
     return cloaking_channel(sites, label.ravel(), prior=prior)
 

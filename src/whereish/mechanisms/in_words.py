@@ -32,7 +32,7 @@ def in_words(mechanism: Any, *, reports: int = 1) -> str:
     >>> from whereish.mechanisms.in_words import in_words
     >>> print(in_words(wh.GlobeLaplace("ln(4)/200 m")))
     Two places 100 m apart stay within a factor 2 of each other in likelihood, whatever is \
-reported; reports are 292 m away on average, 95% within 692 m.
+reported; reports are 293 m away on average, 95% within 693 m.
     """
     if hasattr(mechanism, "centre_laws"):
         return _of_map(mechanism, reports)

@@ -59,7 +59,7 @@ def wanted_level(
     --------
     >>> from whereish.mechanisms.wanted_level import wanted_level
     >>> print(wanted_level(mean_error="300 m"))
-    6.7341/km
+    6.73418/km
     """
     count = ways_given(epsilon, mean_error, within, confidence)
     if count != 1:

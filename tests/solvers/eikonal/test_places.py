@@ -155,8 +155,12 @@ def sampled_factor(mechanism: EikonalMechanism) -> float:
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 3)])
-def test_edges_beyond_the_horizon_are_certified_like_all_others(shape):
-    """Neighbours whose distance saturates differ by all of the table, not by less."""
+def test_edges_beyond_the_horizon_are_certified_like_all_others(shape, monkeypatch):
+    """Neighbours whose distance saturates differ by all of the table, not by less.
+
+    Such levels are refused as being in another unit; the solver must bear them all the same.
+    """
+    monkeypatch.setattr("whereish.privacy.maps.privacy_map._NEVER_LEAVES", math.inf)
     mechanism = EikonalMechanism.build(
         PrivacyMap(np.full(shape, 1e3), cell=(1e8, 1e8)), places="bilinear"
     )

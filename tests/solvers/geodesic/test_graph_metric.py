@@ -126,8 +126,9 @@ def test_fast_marching_is_no_metric():
 
 
 def test_maps_too_large_are_refused():
-    with pytest.raises(InvalidInput, match="at most"):
-        GraphMetric.from_prices(np.ones((600, 600, 8)))
+    for shape in [(514, 514), (2, 2**18 + 2), (1, 2**18 + 2)]:
+        with pytest.raises(InvalidInput, match="at most"):
+            GraphMetric.from_prices(np.ones((*shape, 8)))
 
 
 def test_a_search_up_a_single_column_settles():

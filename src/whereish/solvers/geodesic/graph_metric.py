@@ -58,7 +58,8 @@ class GraphMetric:
     ) -> GraphMetric:
         """Round `keep`·prices down to quanta of ``horizon / 65535``."""
         rows, cols, half = prices.shape
-        if rows * cols > 2 * LARGEST_MAP:  # the corners of cells are more than the cells
+        # Nodes may be the corners of cells: what counts is the squares between them.
+        if max(rows - 1, 1) * max(cols - 1, 1) > LARGEST_MAP:
             raise InvalidInput(
                 f"a privacy map must have at most {LARGEST_MAP:,} cells (512 x 512);"
                 f" got {rows} x {cols}: use larger cells or a smaller region"
