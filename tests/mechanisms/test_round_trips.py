@@ -125,7 +125,8 @@ def test_digests_of_plain_floats_are_those_of_files_that_exist():
     st.lists(st.floats(1e-9, 50.0), min_size=1, max_size=6),
 )
 def test_any_map_survives_json(cell, origin, nats):
-    levels = np.array(nats) / max(1.0, *cell)  # beyond 50 nats a cell it is another unit
+    # Beyond 50 nats a cell they would be in another unit.
+    levels = np.maximum(np.array(nats) / max(1.0, *cell), 1e-9)
     made = PrivacyMap([levels], cell, origin)
     again = PrivacyMap.from_json(as_text(made.to_json()), made.values)
     assert (again.digest(), again.to_json()) == (made.digest(), made.to_json())
