@@ -26,7 +26,12 @@ def reference() -> str:
     parts = ["# Command line\n\nMade by `make docs`; a test keeps it up to date.\n"]
     for name, command in _commands(cli, "whereish"):
         context = click.Context(
-            command, info_name=name, terminal_width=88, max_content_width=88, color=False
+            command,
+            info_name=name,
+            terminal_width=88,
+            max_content_width=88,
+            color=False,
+            help_option_names=cli.context_settings.get("help_option_names"),
         )
         parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```\n")
     return "\n".join(parts)
