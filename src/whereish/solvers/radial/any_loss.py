@@ -54,6 +54,7 @@ _SHRINK = 1 - 2.0**-22  # of the step below, so that multiples fall short of jum
 _ROUND = 2.0**-44
 _PRICES = (1.0, 0.97)
 _ENOUGH = 0.99
+_ROUNDING = 1e-9  # of the quadrature of the loss reached
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,8 @@ def optimal_radial_any(
         if ratio.upper <= 1 and (over <= 1).all() and peak <= 1:
             reached = radial.expectation(loss.value, cuts=loss.cuts)
             below = _from_below(ell, nodes, loss, bound, tail, prices, reached)
+            if below > reached * (1 + _ROUNDING):
+                raise SolverError("the bound from below is above the loss reached: one is wrong")
             return RadialOptimum(radial, reached, min(below, reached), ratio)
         share /= max(ratio.upper * (1 + _RESERVE), 1.0)
         tightened = tightened / np.where(over > 1, over * (1 + 1e-6), 1.0)
