@@ -43,9 +43,7 @@ class Compared:
         return self.remapped / self.optimum - 1
 
 
-def compared(
-    levels: PrivacyMap, prior: FloatArray, *, gap: float, time_limit: float
-) -> Compared:
+def compared(levels: PrivacyMap, prior: FloatArray, *, gap: float, time_limit: float) -> Compared:
     """Both on the cells of one map."""
     eikonal = EikonalMechanism.build(levels, places="cells")
     mean, cells = eikonal.posterior_mean(prior), levels.raster
