@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from whereish.units import Epsilon, Length
 
 __all__ = [
     "PER_CELL",
+    "GridReading",
     "densities_of_grid",
     "density_factor",
     "levels_of",
@@ -105,17 +106,10 @@ def map_from_grid(
     >>> m.plane.crs, m.values.tolist()
     ('EPSG:32618', [[0.0005, 0.002], [0.0004, 0.0008]])
     """
-    warped = densities_of_grid(
-        source,
-        density_unit=density_unit,
-        formula_unit=formula_unit,
-        crs=crs,
-        region=region,
-        cell=cell,
-        resample=resample,
-        band=band,
-        grid_crs=grid_crs,
+    reading = GridReading(
+        density_unit, formula_unit, crs, region, cell, resample, band, grid_crs=grid_crs
     )
+    warped = densities_of_grid(source, reading)
     return levels_of(warped, slope, offset, per, low=low, high=high, nodata=nodata)
 
 
@@ -174,37 +168,50 @@ def _nearest(warped: Warped) -> FloatArray:
     return np.asarray(warped.values[rows, columns])
 
 
+@dataclass(frozen=True)
+class GridReading:
+    """How densities are read from a grid; the fields are parameters of :func:`map_from_grid`."""
+
+    density_unit: str = "people/km2"
+    formula_unit: str | None = None
+    crs: str | None = None
+    region: Box | None = None
+    cell: Length | str | None = None
+    resample: Resampling | None = None
+    band: int | None = None
+    grid_crs: str | None = None
+
+    @property
+    def factor(self) -> float:
+        """By what the source's numbers (counts: per km2) are multiplied for the formula."""
+        return unit_factor(self.density_unit, self.formula_unit)
+
+
 def densities_of_grid(
     source: Grid | str | Path,
+    reading: GridReading,
     *,
-    density_unit: str = "people/km2",
-    formula_unit: str | None = None,
-    crs: str | None = None,
-    region: Box | None = None,
-    cell: Length | str | None = None,
-    resample: Resampling | None = None,
-    band: int | None = None,
-    grid_crs: str | None = None,
     most_cells: int = MOST_PLACES,
     check_size: Callable[[int, int], None] = lambda rows, columns: None,
 ) -> Warped:
     """The densities on a plane's raster, NaN where the grid has none: see `map_from_grid`."""
-    factor = unit_factor(density_unit, formula_unit)
+    factor, crs, region = reading.factor, reading.crs, reading.region
     if isinstance(source, Grid):
         grid = source
     else:
         grid = read_grid(
             source,
-            band=band,
+            band=reading.band,
             region=region,
-            crs=grid_crs,
+            crs=reading.grid_crs,
             assumed_crs=crs,
             most_cells=most_cells,
         )
-    if _counts(density_unit):
+    if _counts(reading.density_unit):
         grid = replace(grid, values=grid.values / cell_areas_km2(grid))
     if factor != 1.0:
         grid = replace(grid, values=grid.values * factor)
+    cell, resample = reading.cell, reading.resample
     return on_plane(
         grid, crs=crs, region=region, cell=cell, resample=resample, check_size=check_size
     )

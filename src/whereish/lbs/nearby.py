@@ -26,7 +26,7 @@ from whereish.lbs.asking import (
 )
 from whereish.lbs.pins import Pin
 from whereish.lbs.sessions import session_radius
-from whereish.lbs.sources.source import Places, Source, within_sphere
+from whereish.lbs.sources.source import Source, within_sphere
 from whereish.mechanisms.calibration import probability
 from whereish.mechanisms.traces.predictive import TraceSession
 from whereish.privacy.norms import Geodesic
@@ -38,7 +38,7 @@ from whereish.units import Epsilon, Length, at_least_one
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Nearby", "near_report", "nearby"]
+__all__ = ["Nearby", "Question", "nearby"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +201,7 @@ def nearby(
         around = Length(around.m + moved)
     if not filtered:
         around = interest
-    found = source.around(lon, lat, around.m)
-    return _sorted(found, here, (lon, lat), interest, around, stated, k, filtered)
+    return Question(here, (lon, lat), interest, around, stated, k, filtered).ask(source)
 
 
 def _radius_of(mechanism: Any, interest: Length, confidence: float) -> Length:
@@ -214,23 +213,6 @@ def _radius_of(mechanism: Any, interest: Length, confidence: float) -> Length:
 
 
 _kept_radius = lru_cache(maxsize=16)(retrieval_radius)
-
-
-def near_report(
-    place: tuple[float, float],
-    report: tuple[float, float],
-    interest: Length,
-    *,
-    source: Source,
-    around: Length,
-    confidence: float,
-) -> Nearby:
-    """What is within `interest` of a place, asked for within `around` of a report of it.
-
-    For a report that was drawn, and charged, elsewhere.
-    """
-    found = source.around(*report, around.m)
-    return _sorted(found, place, report, interest, around, confidence, None, filtered=True)
 
 
 def _from_session(
@@ -245,41 +227,47 @@ def _named(*values: Any) -> list[tuple[str, bool]]:
     return [(name, value is not None) for name, value in zip(names, values, strict=True)]
 
 
-def _sorted(
-    found: Places,
-    here: tuple[float, float],
-    report: tuple[float, float],
-    interest: Length,
-    around: Length,
-    confidence: float,
-    k: int | None,
-    filtered: bool,
-) -> Nearby:
-    """Filter by true distance and put the nearest first."""
-    centre = here if filtered else report
-    rows = _candidates(found.coordinates, centre, interest.m, k)
-    distances = Geodesic()(found.coordinates[rows], np.array([centre])) if len(rows) else rows
-    order = np.argsort(distances, kind="stable")
-    rows, distances = rows[order], distances[order]
-    left = around.m - float(Geodesic()(np.array(here), np.array(report)))
-    if k is not None:
-        rows = rows[:k]
-        covered = len(rows) == k and bool(distances[k - 1] <= left)
-    else:
-        rows = rows[: int(np.searchsorted(distances, interest.m, side="right"))]
-        covered = interest.m <= left
-    pairs = zip(rows.tolist(), distances.tolist(), strict=False)
-    results = [{**found.row(row), "distance_m": distance} for row, distance in pairs]
-    return Nearby(
-        results,
-        report,
-        around,
-        confidence if filtered else 0.0,
-        covered and filtered,
-        found.complete,
-        len(found),
-        found.bytes,
-    )
+@dataclass(frozen=True)
+class Question:
+    """What is within `interest` of a place, asked for within `around` of a report of it.
+
+    The report was drawn, and charged, before.
+    """
+
+    here: tuple[float, float] = field(repr=False)
+    report: tuple[float, float]
+    interest: Length
+    around: Length
+    confidence: float
+    k: int | None = None
+    filtered: bool = True
+
+    def ask(self, source: Source) -> Nearby:
+        """Ask around the report, filter by true distance, and put the nearest first."""
+        found = source.around(*self.report, self.around.m)
+        centre = self.here if self.filtered else self.report
+        rows = _candidates(found.coordinates, centre, self.interest.m, self.k)
+        distances = Geodesic()(found.coordinates[rows], np.array([centre])) if len(rows) else rows
+        order = np.argsort(distances, kind="stable")
+        rows, distances = rows[order], distances[order]
+        left = self.around.m - float(Geodesic()(np.array(self.here), np.array(self.report)))
+        if self.k is not None:
+            rows = rows[: self.k]
+            covered = len(rows) == self.k and bool(distances[self.k - 1] <= left)
+        else:
+            rows = rows[: int(np.searchsorted(distances, self.interest.m, side="right"))]
+            covered = self.interest.m <= left
+        pairs = zip(rows.tolist(), distances.tolist(), strict=False)
+        return Nearby(
+            [{**found.row(row), "distance_m": distance} for row, distance in pairs],
+            self.report,
+            self.around,
+            self.confidence if self.filtered else 0.0,
+            covered and self.filtered,
+            found.complete,
+            len(found),
+            found.bytes,
+        )
 
 
 def _candidates(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,7 +78,7 @@ def perturb(
     if shape != np.shape(lat):
         raise InvalidInput(f"lon and lat must have one shape; got {shape} and {np.shape(lat)}")
     pairs = [plain_numbers(lon, "longitudes").ravel(), plain_numbers(lat, "latitudes").ravel()]
-    mechanism = GlobeLaplace(_level(*asked), decimals=decimals)
+    mechanism = GlobeLaplace(_level(asked), decimals=decimals)
     places = checked_coordinates(np.column_stack(pairs), mechanism.space)
     reports = mechanism.report(within_180(places, wrap=wrap, how="wrap=True"), rng=rng)
     x, y = (axis.reshape(shape) for axis in reports.coordinates.T)
@@ -87,33 +87,25 @@ def perturb(
     return x, y
 
 
+class Blurring(TypedDict, total=False):
+    """The keywords of :func:`blur` besides the place."""
+
+    mean_error: Length | str | None
+    within: Length | str | None
+    confidence: float | None
+    epsilon: Epsilon | str | None
+    wrap: bool
+    decimals: int
+    rng: Randomness | None
+
+
 @overload
-def blur(
-    *,
-    lat: float,
-    lon: float,
-    mean_error: Length | str | None = None,
-    within: Length | str | None = None,
-    confidence: float | None = None,
-    epsilon: Epsilon | str | None = None,
-    wrap: bool = False,
-    decimals: int = 5,
-    rng: Randomness | None = None,
-) -> tuple[float, float]: ...
+def blur(*, lat: float, lon: float, **how: Unpack[Blurring]) -> tuple[float, float]: ...
 
 
 @overload
 def blur(
-    *,
-    lat: ArrayLike,
-    lon: ArrayLike,
-    mean_error: Length | str | None = None,
-    within: Length | str | None = None,
-    confidence: float | None = None,
-    epsilon: Epsilon | str | None = None,
-    wrap: bool = False,
-    decimals: int = 5,
-    rng: Randomness | None = None,
+    *, lat: ArrayLike, lon: ArrayLike, **how: Unpack[Blurring]
 ) -> tuple[FloatArray, FloatArray]: ...
 
 
@@ -203,12 +195,8 @@ def _one_report(
     return (np.array([x]), np.array([y])) if listed else (np.array(x), np.array(y))
 
 
-def _level(
-    epsilon: Epsilon | str | None,
-    mean_error: Length | str | None,
-    within: Length | str | None,
-    confidence: float | None,
-) -> Epsilon:
+def _level(asked: _Asked) -> Epsilon:
+    epsilon, mean_error, within, confidence = asked
     return wanted_level(epsilon, mean_error=mean_error, within=within, confidence=confidence)
 
 
@@ -216,9 +204,9 @@ def _mechanism(asked: _Asked, decimals: int) -> GlobeLaplace:
     try:
         return _remembered(asked, decimals)
     except TypeError:  # what cannot be hashed is no level: let its own check word that
-        return GlobeLaplace(_level(*asked), decimals=decimals)
+        return GlobeLaplace(_level(asked), decimals=decimals)
 
 
 @lru_cache(maxsize=64)
 def _remembered(asked: _Asked, decimals: int) -> GlobeLaplace:
-    return GlobeLaplace(_level(*asked), decimals=decimals)
+    return GlobeLaplace(_level(asked), decimals=decimals)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import click
 
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.outputs import check_output
-from whereish.interfaces.cli.parameters import BBOX, EPSILON, NUMBER, WholeType, describe
+from whereish.interfaces.cli.parameters import (
+    BBOX,
+    EPSILON,
+    NUMBER,
+    WholeType,
+    describe,
+    whole_option,
+)
 from whereish.units import NUMBER as NUMBER_TEXT
-from whereish.units import Epsilon, Length, number, per_unit
-
-if TYPE_CHECKING:
-    from whereish.data.warp import Resampling
-    from whereish.space.box import Box
+from whereish.units import Epsilon, Length, number
 
 __all__ = ["build_map", "linear_formula"]
 
@@ -58,6 +61,7 @@ def linear_formula(text: str) -> tuple[float, float]:
 @click.option("--high", type=NUMBER, help="Largest level; nothing is clipped unless asked.")
 @click.option(
     "--density-unit",
+    default="people/km2",
     help="What the source's numbers are: people/km2 (default), people/mi2, people/ha, people/m2,"
     " or people/cell (grids).",
 )
@@ -89,20 +93,13 @@ def linear_formula(text: str) -> tuple[float, float]:
     metavar="refuse|nearest|LEVEL",
     help="Grids: cells without data are refused, as their nearest, or have a level as '0.4/km'.",
 )
-@click.option(
+@whole_option(
     "--supersample",
-    type=WholeType(1, 64),
+    (1, 64),
     default=1,
-    show_default=True,
     help="Cut every cell into N x N, levels interpolated bicubically.",
 )
-@click.option(
-    "--cells",
-    type=WholeType(1, 512),
-    default=200,
-    show_default=True,
-    help="philadelphia: its side.",
-)
+@whole_option("--cells", (1, 512), default=200, help="philadelphia: its side.")
 @click.option("--smooth", help="Blur the map by so much first, as '1 km'.")
 @click.option(
     "--stricter",
@@ -121,27 +118,12 @@ def build_map(
     source: str,
     output: Path,
     formula: str,
-    per: str | None,
-    low: float | None,
-    high: float | None,
-    density_unit: str | None,
-    formula_unit: str | None,
-    column: str | None,
-    layer: str | None,
-    default: Epsilon | None,
-    crs: str | None,
-    grid_crs: str | None,
-    region: Box | None,
-    cell: str | None,
-    resample: Resampling | None,
-    band: int | None,
     nodata: str,
-    supersample: int,
-    cells: int,
     smooth: str | None,
     stricter: bool,
     places: str,
     overwrite: bool,
+    **others: Any,
 ) -> None:
     """Build the eikonal mechanism of a privacy map.
 
@@ -155,37 +137,15 @@ def build_map(
 
     check_output(output, overwrite=overwrite)
     slope, offset = linear_formula(formula)
-    if per is not None:
-        per_unit(per)
     blur = None if smooth is None else Length.positive(smooth, name="--smooth")
     if stricter and blur is None:
         raise InvalidInput("--stricter is for --smooth: say by how much")
     rule = nodata if nodata in ("refuse", "nearest") else Epsilon.of(nodata)
-    asked = Asked(
-        slope=slope,
-        offset=offset,
-        per=per,
-        low=low,
-        high=high,
-        density_unit=density_unit,
-        formula_unit=formula_unit,
-        column=column,
-        layer=layer,
-        default=default,
-        crs=crs,
-        grid_crs=grid_crs,
-        region=region,
-        cell=cell,
-        resample=resample,
-        band=band,
-        nodata=rule,
-        supersample=supersample,
-        cells=cells,
-    )
+    asked = Asked(slope=slope, offset=offset, nodata=rule, **others)
     privacy_map, said = sourced_map(source, asked)
     click.echo(said, err=True)
-    if supersample > 1:
-        privacy_map = privacy_map.supersampled(supersample, method="bicubic")
+    if asked.supersample > 1:
+        privacy_map = privacy_map.supersampled(asked.supersample, method="bicubic")
     if blur is not None:
         privacy_map = privacy_map.smoothed(blur, below=stricter)
     mechanism = EikonalMechanism.build(

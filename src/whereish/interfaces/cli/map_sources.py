@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from whereish.data.density_maps import PER_CELL, densities_of_grid, levels_of, unit_factor
+from whereish.data.density_maps import PER_CELL, GridReading, densities_of_grid, levels_of
 from whereish.data.grids import map_from_zones, read_tracts, tract_region, tract_values
 from whereish.data.philadelphia import UNIT_M, philadelphia_density
 from whereish.data.rasters import GRID_SUFFIXES
 from whereish.data.systems import outline
-from whereish.data.warp import MOST_PLACES, Resampling, Warped
+from whereish.data.warp import MOST_PLACES, Warped
 from whereish.errors import InvalidInput
 from whereish.mechanisms.maps.options import check_map_size
 from whereish.privacy.maps.privacy_map import PrivacyMap
@@ -25,29 +25,27 @@ from whereish.units import Epsilon, per_unit
 __all__ = ["Asked", "sourced_map"]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of the command."""
+@dataclass(frozen=True, kw_only=True)
+class Asked(GridReading):
+    """The options of the command: how densities are read, and what is made of them."""
 
     slope: float
     offset: float
-    per: str | None
-    low: float | None
-    high: float | None
-    density_unit: str | None
-    formula_unit: str | None
-    column: str | None
-    layer: str | None
-    default: Epsilon | None
-    crs: str | None
-    grid_crs: str | None
-    region: Box | None
-    cell: str | None
-    resample: Resampling | None
-    band: int | None
-    nodata: Epsilon | str
-    supersample: int
-    cells: int
+    per: str | None = None
+    low: float | None = None
+    high: float | None = None
+    column: str | None = None
+    layer: str | None = None
+    default: Epsilon | None = None
+    nodata: Epsilon | str = "refuse"
+    supersample: int = 1
+    cells: int = 200
+
+    def __post_init__(self) -> None:
+        if self.per is not None:
+            per_unit(self.per)
+        if self.low is not None and self.high is not None and not self.low <= self.high:
+            raise InvalidInput(f"low must be at most high; got {self.low:g} and {self.high:g}")
 
     def check_size(self, rows: int, columns: int) -> None:
         """Refuse, before any is looked up, more cells than a map may have."""
@@ -56,38 +54,22 @@ class Asked:
 
 def sourced_map(source: str, asked: Asked) -> tuple[PrivacyMap, str]:
     """The map of a source, and a sentence about what was read."""
-    if asked.low is not None and asked.high is not None and not asked.low <= asked.high:
-        raise InvalidInput(f"low must be at most high; got {asked.low:g} and {asked.high:g}")
     path = Path(source)
     suffix = path.suffix.lower()
     if suffix in (".geojson", ".json") and asked.column is None:
         return _zones(path, asked)
     if source == "philadelphia":
         density, raster = philadelphia_density(asked.cells)
-        unit = asked.density_unit or "people/km2"
-        scaled = density * unit_factor(unit, asked.formula_unit)
-        warped = Warped(scaled, raster, "philadelphia was made from its ZIP codes")
-        return _levels(warped, asked if asked.per else _per_paper_unit(asked), unit)
-    unit = asked.density_unit or "people/km2"
+        warped = Warped(density * asked.factor, raster, "philadelphia was made from its ZIP codes")
+        return _levels(warped, asked if asked.per else _per_paper_unit(asked))
     if suffix in GRID_SUFFIXES:
-        warped = densities_of_grid(
-            path,
-            density_unit=unit,
-            formula_unit=asked.formula_unit,
-            crs=asked.crs,
-            region=asked.region,
-            cell=asked.cell,
-            resample=asked.resample,
-            band=asked.band,
-            grid_crs=asked.grid_crs,
-            most_cells=LARGEST_MAP if asked.cell is None else MOST_PLACES,
-            check_size=asked.check_size,
-        )
-        made = _levels(warped, asked, unit)
+        most = LARGEST_MAP if asked.cell is None else MOST_PLACES
+        warped = densities_of_grid(path, asked, most_cells=most, check_size=asked.check_size)
+        made = _levels(warped, asked)
         if made[0].plane.crs is None:
             _refuse_degrees(made[0])
         return made
-    return _levels(_tracts(path, asked, unit), asked, unit)
+    return _levels(_tracts(path, asked), asked)
 
 
 def _per_paper_unit(asked: Asked) -> Asked:
@@ -99,8 +81,8 @@ def _per_paper_unit(asked: Asked) -> Asked:
     )
 
 
-def _levels(warped: Warped, asked: Asked, unit: str) -> tuple[PrivacyMap, str]:
-    per = asked.per or "km"
+def _levels(warped: Warped, asked: Asked) -> tuple[PrivacyMap, str]:
+    per, unit = asked.per or "km", asked.density_unit
     made = levels_of(
         warped,
         asked.slope,
@@ -154,14 +136,14 @@ def _zones(source: Path, asked: Asked) -> tuple[PrivacyMap, str]:
     return made, f"{source.name}: zones on {raster.plane.description}"
 
 
-def _tracts(path: Path, asked: Asked, unit: str) -> Warped:
+def _tracts(path: Path, asked: Asked) -> Warped:
     if asked.column is None or not path.is_file():
         raise InvalidInput(
             f"a source must be a grid ({', '.join(GRID_SUFFIXES)}), zones (.geojson) or tracts: a"
             " file that GDAL reads, with --column, its densities"
         )
-    factor = unit_factor(unit, asked.formula_unit)
-    if unit == PER_CELL:
+    factor = asked.factor
+    if asked.density_unit == PER_CELL:
         raise InvalidInput("tracts must have densities; divide counts by the areas first")
     if asked.cell is None:
         raise InvalidInput("tracts need --cell, the side of the map's cells, as '500 m'")

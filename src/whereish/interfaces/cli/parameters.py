@@ -28,6 +28,7 @@ __all__ = [
     "CONFIDENCE",
     "DECIMALS",
     "EPSILON",
+    "LEDGER",
     "LENGTH",
     "NUMBER",
     "PLACES",
@@ -35,8 +36,11 @@ __all__ = [
     "SITES",
     "SafeParamType",
     "WholeType",
+    "at_option",
     "describe",
+    "file_option",
     "level_options",
+    "whole_option",
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -199,13 +203,42 @@ DECIMALS = click.option(
     show_default=True,
     help="Reports are multiples of 10^-decimals degrees.",
 )
-SITES = click.option(
+LEDGER = click.option("--ledger", help="Charge this ledger: a path, or postgresql://...")
+
+
+def file_option(
+    *names: str, help: str, required: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option that names a file; the command gets a Path."""
+    return click.option(*names, type=click.Path(path_type=Path), required=required, help=help)
+
+
+def whole_option(
+    name: str, within: tuple[int, int], *, default: int, help: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option that takes a whole number, and shows its default."""
+    kind = WholeType(*within)
+    return click.option(name, type=kind, default=default, show_default=True, help=help)
+
+
+SITES = file_option(
     "--sites",
     "source",
-    type=click.Path(path_type=Path),
     required=True,
     help="CSV of the places: lon, lat (degrees) or x, y (metres); a column prior if known.",
 )
+
+
+def at_option(reads: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The true place, which the command gets as `places`; `reads` is what '-' does."""
+    return click.option(
+        "--at",
+        "places",
+        type=PLACES,
+        required=True,
+        help=f"The true place in degrees, as maps show it: LAT,LON; '-' {reads} standard input,"
+        " which keeps it out of the shell's history.",
+    )
 
 
 def level_options(

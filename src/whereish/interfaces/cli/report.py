@@ -12,9 +12,10 @@ import click
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.parameters import (
     DECIMALS,
-    PLACES,
     WholeType,
+    at_option,
     describe,
+    file_option,
     level_options,
 )
 from whereish.units import Epsilon
@@ -26,19 +27,11 @@ __all__ = ["command"]
 
 
 @click.command("report")
-@click.option(
-    "--at",
-    "places",
-    type=PLACES,
-    required=True,
-    help="The true place in degrees, as maps show it: LAT,LON; '-' reads one per line from"
-    " standard input, which keeps it out of the shell's history.",
-)
+@at_option("reads one per line from")
 @level_options("of each report")
-@click.option(
+@file_option(
     "--mechanism",
     "saved",
-    type=click.Path(path_type=Path),
     help="Report with a mechanism that `whereish build` saved, which has its own level.",
 )
 @click.option(

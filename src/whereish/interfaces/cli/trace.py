@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from whereish.errors import BudgetExceeded, InvalidInput, NotWritten
-from whereish.interfaces.cli.parameters import DECIMALS, EPSILON, POSITIVE, WholeType, describe
+from whereish.interfaces.cli.parameters import (
+    DECIMALS,
+    EPSILON,
+    POSITIVE,
+    WholeType,
+    describe,
+    file_option,
+)
 from whereish.units import Epsilon
 from whereish.units import number as decimal
 
@@ -33,10 +40,9 @@ __all__ = ["command"]
 @click.option("--lat", help="With FILE: the column of latitudes.")
 @click.option("--time", "time_column", help="With FILE: the column of times, which are public.")
 @click.option("--layer", help="With FILE: its layer; of GPX the track's points by default.")
-@click.option(
+@file_option(
     "--session",
     "state",
-    type=click.Path(path_type=Path),
     help="Keep the trace's public state in this file, and go on from it where it exists.",
 )
 @click.option("--accuracy", help="Fixed utility: noisy reports are within this, as '200 m'.")

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from whereish.interfaces.http.problems import Problem, problem
+from whereish.interfaces.http.fence import Fenced
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.http.requests import gather, is_loopback, named_host
 from whereish.interfaces.service.config import Limits
 from whereish.interfaces.service.metrics import Metrics
@@ -79,38 +80,25 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
-        begun = False
-
-        async def noting(message: Message) -> None:
-            nonlocal status, begun
-            if message["type"] == "http.response.start":
-                status, begun = message["status"], True
-            await send(message)
-
+        started, fenced = time.perf_counter(), Fenced(send)
         self._under_way += 1
         self.metrics.in_flight.inc()
         try:
-            await self._admit(scope)
-            await self.app(scope, receive, noting)
-        except Problem as refused:
-            if not begun:
-                await problem(refused)(scope, receive, noting)
-        except Exception as error:
-            # Its words may quote a place: only its type is told, and only to the log.
-            errors.error("%s in %s", type(error).__name__, self.routes(scope))
-            if not begun:
-                await problem(Problem("internal"))(scope, receive, noting)
+            await fenced.run(self._admitted, scope, receive, log=errors, route=self.routes)
         finally:
             self._under_way -= 1
             self.metrics.in_flight.dec()
             spent, route = time.perf_counter() - started, self.routes(scope)
             method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-            self.metrics.observe(method, route, status, spent)
+            self.metrics.observe(method, route, fenced.status, spent)
             if access.isEnabledFor(logging.INFO):
-                access.info("%s %s %d %.1fms", method, route, status, 1e3 * spent)
+                access.info("%s %s %d %.1fms", method, route, fenced.status, 1e3 * spent)
 
-    async def _admit(self, scope: Scope) -> None:
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._admit(scope)
+        await self.app(scope, receive, send)
+
+    def _admit(self, scope: Scope) -> None:
         if scope["path"] == OPEN:
             scope[TOKEN] = None
             return

@@ -23,7 +23,7 @@ from whereish.interfaces.service import messages
 from whereish.interfaces.service.layers import TOKEN, Handed, read_body
 from whereish.interfaces.service.offered import Offered
 from whereish.interfaces.service.tokens import Token
-from whereish.lbs.nearby import near_report
+from whereish.lbs.nearby import Question
 from whereish.units import Length
 
 if TYPE_CHECKING:
@@ -56,15 +56,8 @@ async def nearby(service: Service, request: Request) -> Response:
     # rad_I + C^-1(0.95), which depends on neither the place nor the draw.
     interest, around = Length(asked.radius_m), Length(asked.radius_m + offered.accuracy_m)
     try:
-        found = await asyncio.to_thread(
-            near_report,
-            (asked.lon, asked.lat),
-            report,
-            interest,
-            source=service.source,
-            around=around,
-            confidence=_CONFIDENCE,
-        )
+        question = Question((asked.lon, asked.lat), report, interest, around, _CONFIDENCE)
+        found = await asyncio.to_thread(question.ask, service.source)
     except WhereishError:
         raise Problem("upstream", "the report stays charged; the same key asks again") from None
     answer = messages.AroundAnswer(

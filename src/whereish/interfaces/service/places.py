@@ -13,8 +13,9 @@ Foreign servers are told reports only, without cookies, and one question is aske
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -27,7 +28,10 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class _Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
-    """One kind of source; fields that are not its own are refused."""
+    """One kind of source; fields that are not its own are refused.
+
+    Those that it has are named as the parameters of the source that it opens.
+    """
 
 
 class StoreConfig(_Kind, frozen=True, tag="store"):
@@ -35,26 +39,14 @@ class StoreConfig(_Kind, frozen=True, tag="store"):
 
     file: str
 
-    def open(self, beside: Path) -> Source:
-        """Open the file."""
-        from whereish.lbs.sources.store import PlaceStore
-
-        return PlaceStore(beside / self.file)
-
 
 class PostgisConfig(_Kind, frozen=True, tag="postgis"):
-    """A table of points in PostGIS."""
+    """A table of points in PostGIS, connected to on the first question."""
 
     address: str
     table: str
     geometry: str = "geometry"
     keep: tuple[str, ...] = ()
-
-    def open(self, beside: Path) -> Source:
-        """Connected on the first question."""
-        from whereish.lbs.sources.postgis import PostgisSource
-
-        return PostgisSource(self.address, self.table, geometry=self.geometry, keep=self.keep)
 
 
 class _Foreign(_Kind, frozen=True, kw_only=True):
@@ -65,12 +57,6 @@ class _Foreign(_Kind, frozen=True, kw_only=True):
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     attempts: Count = 3
 
-    @property
-    def exchange(self) -> dict[str, Any]:
-        """What every HTTP source is told."""
-        asked = {"timeout_s": self.timeout_s, "attempts": self.attempts}
-        return {**asked, "headers": self.headers}
-
 
 class OgcConfig(_Foreign, frozen=True, tag="ogc", kw_only=True):
     """A collection of an OGC API Features server."""
@@ -79,14 +65,6 @@ class OgcConfig(_Foreign, frozen=True, tag="ogc", kw_only=True):
     keep: tuple[str, ...] = ()
     limit: Count = 1000
 
-    def open(self, beside: Path) -> Source:
-        """Nothing is asked yet."""
-        from whereish.lbs.sources.features import OgcFeatures
-
-        return OgcFeatures(
-            self.url, self.collection, keep=self.keep, limit=self.limit, **self.exchange
-        )
-
 
 class OverpassConfig(_Foreign, frozen=True, tag="overpass", kw_only=True):
     """OpenStreetMap through an Overpass server."""
@@ -94,12 +72,6 @@ class OverpassConfig(_Foreign, frozen=True, tag="overpass", kw_only=True):
     what: str
     keep: tuple[str, ...] = ()
     limit: Count = 100_000
-
-    def open(self, beside: Path) -> Source:
-        """Nothing is asked yet."""
-        from whereish.lbs.sources.features import Overpass
-
-        return Overpass(self.url, self.what, keep=self.keep, limit=self.limit, **self.exchange)
 
 
 class JsonConfig(_Foreign, frozen=True, tag="json", kw_only=True):
@@ -115,30 +87,27 @@ class JsonConfig(_Foreign, frozen=True, tag="json", kw_only=True):
     page_parameter: str = "page"
     method: Literal["POST", "GET"] = "POST"
 
-    def open(self, beside: Path) -> Source:
-        """Nothing is asked yet."""
-        from whereish.lbs.sources.features import JsonSource
-
-        return JsonSource(
-            self.url,
-            self.body,
-            results=self.results,
-            lon=self.lon,
-            lat=self.lat,
-            keep=self.keep,
-            limit=self.limit,
-            next_page=self.next_page,
-            page_parameter=self.page_parameter,
-            method=self.method,
-            **self.exchange,
-        )
-
 
 SourceConfig: TypeAlias = StoreConfig | PostgisConfig | OgcConfig | OverpassConfig | JsonConfig
+_OPENED: Final[dict[type[_Kind], tuple[str, str]]] = {
+    PostgisConfig: ("postgis", "PostgisSource"),
+    OgcConfig: ("features", "OgcFeatures"),
+    OverpassConfig: ("features", "Overpass"),
+    JsonConfig: ("features", "JsonSource"),
+}
+"""Module and name of what each kind opens: only those in use are loaded."""
 
 
 def open_source(places: str | None, named: SourceConfig | None, beside: Path) -> Source | None:
     """The source of a configuration, if it has one."""
     if places is not None:
         named = StoreConfig(places)
-    return None if named is None else named.open(beside)
+    if named is None:
+        return None
+    if isinstance(named, StoreConfig):
+        from whereish.lbs.sources.store import PlaceStore
+
+        return PlaceStore(beside / named.file)
+    module, name = _OPENED[type(named)]
+    kind: type[Source] = getattr(import_module(f"whereish.lbs.sources.{module}"), name)
+    return kind(**msgspec.structs.asdict(named))

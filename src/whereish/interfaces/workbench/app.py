@@ -19,6 +19,7 @@ from whereish.interfaces.http.handlers import HANDLERS
 from whereish.interfaces.http.problems import Problem, problem
 from whereish.interfaces.workbench import base_map
 from whereish.interfaces.workbench.bench import Bench
+from whereish.interfaces.workbench.posts import posts
 from whereish.interfaces.workbench.security import Guard, SessionKey
 from whereish.interfaces.workbench.views import audit, data_set, one_place, optimal, privacy_map
 from whereish.interfaces.workbench.wire import Message, answer, read, refused
@@ -41,8 +42,8 @@ class Opening(Message, frozen=True):
     secret: str = ""
 
 
-class JobAsked(Message, frozen=True):
-    """A job, and how many entries of its progress are known."""
+class IdAsked(Message, frozen=True):
+    """An upload or a job, and how many entries of its progress are known."""
 
     id: str
     since: int = 0
@@ -60,7 +61,7 @@ def build(bench: Bench, key: SessionKey) -> ASGIApp:
         told.headers["set-cookie"] = key.set_cookie()
         return told
 
-    async def upload(request: Request) -> Response:
+    async def uploads(request: Request) -> Response:
         length = request.headers.get("content-length", "")
         if not length.isdigit():
             raise Problem("bad-request", "an upload must say its length")
@@ -71,7 +72,7 @@ def build(bench: Bench, key: SessionKey) -> ASGIApp:
         return answer({"id": made.id, "name": made.shown, "bytes": made.bytes})
 
     async def forget(request: Request) -> Response:
-        bench.scratch.remove((await read(request, JobAsked)).id)
+        bench.scratch.remove((await read(request, IdAsked)).id)
         return answer({})
 
     async def jobs(request: Request) -> Response:
@@ -79,20 +80,17 @@ def build(bench: Bench, key: SessionKey) -> ASGIApp:
         return answer([job.status(len(job.progress)) for job in bench.jobs.all()])
 
     async def job(request: Request) -> Response:
-        asked = await read(request, JobAsked)
+        asked = await read(request, IdAsked)
         return answer(bench.jobs.get(asked.id).status(max(asked.since, 0)))
 
     async def stop(request: Request) -> Response:
-        bench.jobs.stop((await read(request, JobAsked)).id)
+        bench.jobs.stop((await read(request, IdAsked)).id)
         return answer({})
 
     table = [
-        Route("/api/session", session, methods=["POST"]),
-        Route("/api/uploads", upload, methods=["POST"]),
-        Route("/api/uploads/forget", forget, methods=["POST"]),
-        Route("/api/jobs", jobs, methods=["POST"]),
-        Route("/api/job", job, methods=["POST"]),
-        Route("/api/job/stop", stop, methods=["POST"]),
+        *posts("/api", session, uploads, jobs, job),
+        *posts("/api/uploads", forget),
+        *posts("/api/job", stop),
         *(route for view in VIEWS for route in view(bench)),
         *base_map.routes(bench),
     ]

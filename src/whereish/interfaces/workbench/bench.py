@@ -50,6 +50,10 @@ class Bench:
             raise Problem("not-found", "this mechanism is not here any more: build it again")
         return self.shelf[name]
 
+    def listed(self) -> list[dict[str, str]]:
+        """What is on the shelf, as the page shows it."""
+        return [{"id": one.id, "kind": one.kind, "title": one.title} for one in self.shelf.values()]
+
     def close(self) -> None:
         """Stop all work and remove all files."""
         self.jobs.close()

@@ -20,9 +20,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from whereish.interfaces.http.problems import Problem, problem
+from whereish.interfaces.http.fence import Fenced
+from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.http.requests import is_loopback, named_host
 
 __all__ = ["CSP", "HEADERS", "SessionKey", "Guard"]
@@ -85,30 +86,17 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status, begun = time.perf_counter(), 500, False
-
-        async def noting(message: Message) -> None:
-            nonlocal status, begun
-            if message["type"] == "http.response.start":
-                status, begun = message["status"], True
-                message = {**message, "headers": [*message.get("headers", ()), *_ADDED]}
-            await send(message)
-
+        started, fenced = time.perf_counter(), Fenced(send, _ADDED)
         try:
-            self._admit(scope)
-            await self.app(scope, receive, noting)
-        except Problem as refused:
-            if not begun:
-                await problem(refused)(scope, receive, noting)
-        except Exception as error:
-            # Its words may quote a place: only its type is told, and only to the log.
-            errors.error("%s in %s", type(error).__name__, self.routes(scope))
-            if not begun:
-                await problem(Problem("internal"))(scope, receive, noting)
+            await fenced.run(self._admitted, scope, receive, log=errors, route=self.routes)
         finally:
             if access.isEnabledFor(logging.INFO):
                 spent = 1e3 * (time.perf_counter() - started)
-                access.info("%s %d %.1fms", self.routes(scope), status, spent)
+                access.info("%s %d %.1fms", self.routes(scope), fenced.status, spent)
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._admit(scope)
+        await self.app(scope, receive, send)
 
     def _admit(self, scope: Scope) -> None:
         headers: dict[bytes, list[bytes]] = {}

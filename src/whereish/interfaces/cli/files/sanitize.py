@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whereish.errors import InvalidInput
-from whereish.interfaces.cli.parameters import BBOX, SafeParamType, WholeType, level_options
+from whereish.interfaces.cli.parameters import (
+    BBOX,
+    LEDGER,
+    SafeParamType,
+    WholeType,
+    file_option,
+    level_options,
+)
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -67,11 +74,7 @@ class Step(SafeParamType):
     help="A further secret location: its two columns.",
 )
 @level_options("of each report")
-@click.option(
-    "--mechanism",
-    type=click.Path(path_type=Path),
-    help="Or a saved mechanism, as a map's .npz, which has its own levels.",
-)
+@file_option("--mechanism", help="Or a saved mechanism, as a map's .npz, which has its own levels.")
 @click.option(
     "--epsilon-column", help="Column with each row's own level per metre, at most --epsilon."
 )
@@ -114,7 +117,7 @@ class Step(SafeParamType):
 )
 @click.option("--layer", help="The layer of a file that has several.")
 @click.option("--sha256", help="Refuse the input unless this is its SHA-256, in hex.")
-@click.option("--ledger", help="Charge this ledger: a path, or postgresql://...")
+@LEDGER
 @click.option("--subject", help="With --ledger: the column of whom to charge.")
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
 @click.option(

@@ -12,10 +12,12 @@ from click.core import ParameterSource
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.parameters import (
     CONFIDENCE,
+    LEDGER,
     LENGTH,
-    PLACES,
     POSITIVE,
     WholeType,
+    at_option,
+    file_option,
     level_options,
 )
 from whereish.units import Epsilon, Length
@@ -27,19 +29,11 @@ __all__ = ["command"]
 
 
 @click.command("nearby")
-@click.option(
-    "--at",
-    "places",
-    type=PLACES,
-    required=True,
-    help="The true place in degrees, as maps show it: LAT,LON; '-' reads it from standard input,"
-    " which keeps it out of the shell's history.",
-)
+@at_option("reads it from")
 @click.option("--radius", type=LENGTH, default="300 m", show_default=True, help="How far is near.")
-@click.option(
+@file_option(
     "--places",
     "source",
-    type=click.Path(path_type=Path),
     help="A store that `whereish places` made, or a table of places (read into memory).",
 )
 @click.option("--overpass", metavar="URL", help="Ask an Overpass server; needs --what.")
@@ -54,18 +48,13 @@ __all__ = ["command"]
 @click.option("--level", help="With --server: the id of one of its mechanisms.")
 @click.option("--keep", multiple=True, help="A column, tag or property that results show.")
 @level_options("of the report", confidence=False)
-@click.option(
+@file_option(
     "--mechanism",
     "saved",
-    type=click.Path(path_type=Path),
     help="Report with a mechanism that `whereish build` saved, instead of --epsilon.",
 )
 @click.option("--pin", help="Use the one report of this pinned place; with --epsilon pin it first.")
-@click.option(
-    "--pins",
-    type=click.Path(path_type=Path),
-    help="With --pin: the private file of pinned places.",
-)
+@file_option("--pins", help="With --pin: the private file of pinned places.")
 @click.option(
     "--confidence",
     type=CONFIDENCE,
@@ -78,7 +67,7 @@ __all__ = ["command"]
 @click.option(
     "--unfiltered", is_flag=True, help="What is near the report, not the place: less traffic."
 )
-@click.option("--ledger", help="Charge this ledger: a path, or postgresql://...")
+@LEDGER
 @click.option("--subject", help="With --ledger or --server: whom to charge ('me' in a ledger).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with how it was found.")
 def command(

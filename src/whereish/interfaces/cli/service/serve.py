@@ -7,17 +7,16 @@ from pathlib import Path
 import click
 
 from whereish.errors import InvalidInput, MissingExtra
-from whereish.interfaces.cli.parameters import EPSILON, WholeType
+from whereish.interfaces.cli.parameters import EPSILON, WholeType, file_option
 from whereish.units import Epsilon
 
 __all__ = ["command"]
 
 
 @click.command("serve")
-@click.option(
+@file_option(
     "--config",
     "path",
-    type=click.Path(path_type=Path),
     help="TOML file; WHEREISH_SERVE_... environment variables override it.",
 )
 @click.option("--epsilon", type=EPSILON, help="Offer Laplace noise at this level, without a file.")

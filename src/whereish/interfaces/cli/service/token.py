@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from whereish.interfaces.cli.parameters import file_option
+
 if TYPE_CHECKING:
     from whereish.interfaces.service.tokens import TokenFile
 
 __all__ = ["command"]
 
-_CONFIG = click.option(
+_CONFIG = file_option(
     "--config",
     "path",
-    type=click.Path(path_type=Path),
     help="The service's TOML file: the tokens are in its state folder.",
 )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from whereish.errors import MissingExtra
-from whereish.interfaces.cli.parameters import WholeType
+from whereish.interfaces.cli.parameters import WholeType, file_option
 
 __all__ = ["command"]
 
@@ -15,10 +15,9 @@ __all__ = ["command"]
 @click.command("workbench")
 @click.option("--port", type=WholeType(0, 65_535), default=8791, help="Port; 0 takes a free one.")
 @click.option("--no-browser", is_flag=True, help="Print the address only.")
-@click.option(
+@file_option(
     "--basemap",
     "base_map",
-    type=click.Path(path_type=Path),
     help="PMTiles file with streets (Protomaps' layers), drawn over the world's coasts.",
 )
 @click.option(

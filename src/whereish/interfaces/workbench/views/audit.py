@@ -23,6 +23,7 @@ from whereish.audit.exact import exact
 from whereish.audit.statistical import statistical
 from whereish.errors import InvalidInput, WhereishError
 from whereish.interfaces.workbench.bench import Bench, degrees_space
+from whereish.interfaces.workbench.posts import JobAsked, posts
 from whereish.interfaces.workbench.wire import Message, answer, read
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.channels.channel import Channel
@@ -67,12 +68,6 @@ class SamplerAsked(Message, frozen=True):
     per_m: float
     samples: int = 200_000
     confidence: float = 0.9999
-
-
-class ResultAsked(Message, frozen=True):
-    """A finished audit."""
-
-    job: str
 
 
 def routes(bench: Bench) -> list[Route]:
@@ -121,26 +116,12 @@ def routes(bench: Bench) -> list[Route]:
 
     async def offered(request: Request) -> Response:
         await read(request, Message)
-        return answer(
-            {
-                "samplers": sorted(bench.samplers),
-                "built": [
-                    {"id": one.id, "kind": one.kind, "title": one.title}
-                    for one in bench.shelf.values()
-                ],
-            }
-        )
+        return answer({"samplers": sorted(bench.samplers), "built": bench.listed()})
 
     async def result(request: Request) -> Response:
-        return answer(bench.jobs.result((await read(request, ResultAsked)).job, KIND))
+        return answer(bench.jobs.result((await read(request, JobAsked)).job, KIND))
 
-    return [
-        Route("/api/audit/matrix", matrix, methods=["POST"]),
-        Route("/api/audit/saved", saved, methods=["POST"]),
-        Route("/api/audit/sampler", sampler, methods=["POST"]),
-        Route("/api/audit/offered", offered, methods=["POST"]),
-        Route("/api/audit/result", result, methods=["POST"]),
-    ]
+    return posts("/api/audit", matrix, saved, sampler, offered, result)
 
 
 Progress = Callable[[dict[str, Any]], None]

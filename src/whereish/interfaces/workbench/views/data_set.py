@@ -21,6 +21,7 @@ from starlette.routing import Route
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput, WhereishError
 from whereish.interfaces.workbench.bench import Bench
+from whereish.interfaces.workbench.posts import JobAsked, posts
 from whereish.interfaces.workbench.uploads import Upload
 from whereish.interfaces.workbench.views.columns import Columns, columns_of, example_file, read_rows
 from whereish.interfaces.workbench.views.one_place import guarantee_of
@@ -57,12 +58,6 @@ class ReleaseAsked(Message, frozen=True):
     keep: tuple[str, ...] = ()
     subject: str = ""
     output: str = ""
-
-
-class ResultAsked(Message, frozen=True):
-    """A finished release."""
-
-    job: str
 
 
 def routes(bench: Bench) -> list[Route]:
@@ -103,28 +98,21 @@ def routes(bench: Bench) -> list[Route]:
         return answer(job.status())
 
     async def result(request: Request) -> Response:
-        made = bench.jobs.result((await read(request, ResultAsked)).job, KIND)
+        made = bench.jobs.result((await read(request, JobAsked)).job, KIND)
         return binary(made["head"], made["arrays"])
 
     async def file(request: Request) -> Response:
-        made = bench.jobs.result((await read(request, ResultAsked)).job, KIND)
+        made = bench.jobs.result((await read(request, JobAsked)).job, KIND)
         path = Path(made["path"])
         if not path.is_file():
             raise InvalidInput("the released file is not here any more: release it again")
         return attachment(path.read_bytes(), f"released{path.suffix}")
 
-    async def statement(request: Request) -> Response:
-        made = bench.jobs.result((await read(request, ResultAsked)).job, KIND)
+    async def guarantee(request: Request) -> Response:
+        made = bench.jobs.result((await read(request, JobAsked)).job, KIND)
         return attachment(json.dumps(made["statement"], indent=1).encode(), "guarantee.json")
 
-    return [
-        Route("/api/data/look", look, methods=["POST"]),
-        Route("/api/data/example", example, methods=["POST"]),
-        Route("/api/data/release", release, methods=["POST"]),
-        Route("/api/data/result", result, methods=["POST"]),
-        Route("/api/data/file", file, methods=["POST"]),
-        Route("/api/data/guarantee", statement, methods=["POST"]),
-    ]
+    return posts("/api/data", look, example, release, result, file, guarantee)
 
 
 @contextlib.contextmanager

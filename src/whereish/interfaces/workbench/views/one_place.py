@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from whereish.errors import InvalidInput
 from whereish.interfaces.workbench.bench import Bench
+from whereish.interfaces.workbench.posts import posts
 from whereish.interfaces.workbench.specs import Place, Spec, built, drawn, spread
 from whereish.interfaces.workbench.views.attack import PriorName, beliefs, grid_around, prior_on
 from whereish.interfaces.workbench.views.example_places import ExamplePlaces
@@ -83,7 +84,7 @@ def routes(bench: Bench) -> list[Route]:
             raise InvalidInput("count must be between 1 and 100")
         return await run_in_threadpool(_attack, asked, bench)
 
-    async def around(request: Request) -> Response:
+    async def nearby(request: Request) -> Response:
         asked = await read(request, NearbyAsked)
         return await run_in_threadpool(_nearby, asked, bench)
 
@@ -93,17 +94,9 @@ def routes(bench: Bench) -> list[Route]:
 
     async def shelf(request: Request) -> Response:
         await read(request, Message)
-        return answer(
-            [{"id": one.id, "kind": one.kind, "title": one.title} for one in bench.shelf.values()]
-        )
+        return answer(bench.listed())
 
-    return [
-        Route("/api/place/cloud", cloud, methods=["POST"]),
-        Route("/api/place/attack", attack, methods=["POST"]),
-        Route("/api/place/nearby", around, methods=["POST"]),
-        Route("/api/place/search", search, methods=["POST"]),
-        Route("/api/shelf", shelf, methods=["POST"]),
-    ]
+    return [*posts("/api/place", cloud, attack, nearby, search), *posts("/api", shelf)]
 
 
 def _cloud(asked: CloudAsked, bench: Bench) -> Response:

@@ -17,6 +17,7 @@ from whereish.audit.adversary import best_attack, identification, posterior
 from whereish.audit.utility import error_per_place, quality_loss
 from whereish.errors import InvalidInput, NotPrivate, WhereishError
 from whereish.interfaces.workbench.bench import Bench
+from whereish.interfaces.workbench.posts import JobAsked, posts
 from whereish.interfaces.workbench.specs import Place
 from whereish.interfaces.workbench.views.attack import PriorName, prior_at
 from whereish.interfaces.workbench.views.columns import Columns, columns_of, read_rows
@@ -61,16 +62,9 @@ class SolveAsked(Message, frozen=True):
     seconds: float = 60.0
 
 
-class ResultAsked(Message, frozen=True):
-    """A finished solve."""
-
-    job: str
-
-
-class AtAsked(Message, frozen=True):
+class AtAsked(JobAsked, frozen=True):
     """The reports of one site."""
 
-    job: str
     site: int
 
 
@@ -100,7 +94,7 @@ def routes(bench: Bench) -> list[Route]:
         return answer(job.status())
 
     async def result(request: Request) -> Response:
-        made = bench.jobs.result((await read(request, ResultAsked)).job, KIND)
+        made = bench.jobs.result((await read(request, JobAsked)).job, KIND)
         return binary(made["head"], made["arrays"])
 
     async def at(request: Request) -> Response:
@@ -109,16 +103,10 @@ def routes(bench: Bench) -> list[Route]:
         return _at(made, asked.site)
 
     async def file(request: Request) -> Response:
-        made = bench.jobs.result((await read(request, ResultAsked)).job, KIND)
+        made = bench.jobs.result((await read(request, JobAsked)).job, KIND)
         return await run_in_threadpool(_file, made["channel"], bench)
 
-    return [
-        Route("/api/optimal/sites", sites, methods=["POST"]),
-        Route("/api/optimal/solve", solve, methods=["POST"]),
-        Route("/api/optimal/result", result, methods=["POST"]),
-        Route("/api/optimal/at", at, methods=["POST"]),
-        Route("/api/optimal/file", file, methods=["POST"]),
-    ]
+    return posts("/api/optimal", sites, solve, result, at, file)
 
 
 def _shelve(bench: Bench, name: str, title: str, result: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from whereish.data.geotiff import write_geotiff
 from whereish.errors import InvalidInput, WhereishError
 from whereish.interfaces.cli.map_sources import Asked, sourced_map
 from whereish.interfaces.workbench.bench import Bench
+from whereish.interfaces.workbench.posts import JobAsked, posts
 from whereish.interfaces.workbench.specs import Place, Spec, built, secrets_of, spread
 from whereish.interfaces.workbench.views.drawing import canvas_of
 from whereish.interfaces.workbench.wire import Message, answer, attachment, binary, read
@@ -62,23 +63,15 @@ class MapAsked(Message, frozen=True):
     places: Literal["cells", "continuous"] = "cells"
 
 
-class ResultAsked(Message, frozen=True):
-    """A finished build."""
-
-    job: str
-
-
-class AtAsked(Message, frozen=True):
+class AtAsked(JobAsked, frozen=True):
     """The reports of a place."""
 
-    job: str
     place: Place
 
 
-class FileAsked(Message, frozen=True):
+class FileAsked(JobAsked, frozen=True):
     """A finished build as a file."""
 
-    job: str
     kind: Literal["npz", "tif"]
 
 
@@ -106,7 +99,7 @@ def routes(bench: Bench) -> list[Route]:
         return answer(job.status())
 
     async def result(request: Request) -> Response:
-        asked = await read(request, ResultAsked)
+        asked = await read(request, JobAsked)
         return await run_in_threadpool(_result, bench.jobs.result(asked.job, KIND))
 
     async def at(request: Request) -> Response:
@@ -119,13 +112,7 @@ def routes(bench: Bench) -> list[Route]:
         mechanism, _ = bench.jobs.result(asked.job, KIND)
         return await run_in_threadpool(_file, mechanism, asked.kind, bench)
 
-    return [
-        Route("/api/map/preview", preview, methods=["POST"]),
-        Route("/api/map/build", build, methods=["POST"]),
-        Route("/api/map/result", result, methods=["POST"]),
-        Route("/api/map/at", at, methods=["POST"]),
-        Route("/api/map/file", file, methods=["POST"]),
-    ]
+    return posts("/api/map", preview, build, result, at, file)
 
 
 def _shelve(bench: Bench, name: str, title: str, result: tuple[EikonalMechanism, float]) -> None:
@@ -166,21 +153,13 @@ def _options(source: Source, path: str) -> Asked:
         slope=source.slope,
         offset=source.offset,
         per=None if example else "km",  # that of the paper, for its own patch
-        low=None,
         high=source.high,
-        density_unit=source.unit or None,
-        formula_unit=None,
+        density_unit=source.unit or Asked.density_unit,
         column=source.column or None,
-        layer=None,
         default=Epsilon.of(source.default) if source.default else None,
-        crs=None,
-        grid_crs=None,
         region=_around_zones(Path(path)) if zones else None,
         cell=source.cell or None,
-        resample=None,
-        band=None,
         nodata="nearest",
-        supersample=1,
         cells=source.cells,
     )
 
