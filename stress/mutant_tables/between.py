@@ -108,8 +108,8 @@ MUTANTS = (
     Mutant(
         "the upper half of a square in place of the lower",
         _BLOCKS,
-        "_half(V, scratch, 3, 1, which >= 2)",
-        "_half(V, scratch, 3, 1, True)",
+        "_half(V[part], scratch, 3, 1, which >= 2)",
+        "_half(V[part], scratch, 3, 1, True)",
         (_HOLDS, _REFUTED),
         "the southern half of every cell is not looked at",
     ),

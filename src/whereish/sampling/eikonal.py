@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import IntArray
 from whereish.randomness import Randomness
-from whereish.sampling.nearest_first import Workspace, draw, draw_padded
+from whereish.sampling.nearest_first import Workspaces, draw, draw_padded
 from whereish.solvers.eikonal.certify import CertifiedLaw
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.masses import uniform_below
@@ -48,32 +46,14 @@ class LawSampler:
         out[metric.padded(np.arange(metric.cells))] = self.law.weights
         return out
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What travels to other processes: not the scratch space of this one's threads."""
-        return {name: value for name, value in vars(self).items() if name != "_scratch"}
-
     @cached_property
-    def _scratch(self) -> threading.local:
-        return threading.local()
+    def _scratch(self) -> Workspaces:
+        return Workspaces(self.law.metric.edges)
 
     def _nearest(self, starts: IntArray, thresholds: NDArray[np.uint64]) -> IntArray:
-        metric = self.law.metric
-        space: Workspace | None = getattr(self._scratch, "workspace", None)
-        if space is None:
-            space = self._scratch.workspace = Workspace(metric.edges)
-        return draw(
-            metric.edges,
-            metric.offsets,
-            self._weights,
-            self.law.table,
-            starts,
-            thresholds,
-            space.distance,
-            space.settled,
-            space.touched,
-            space.bucket,
-            space.queue,
-        )
+        graph = self.law.metric.edges, self.law.metric.offsets
+        masses = self._weights, self.law.table
+        return draw(graph, masses, starts, thresholds, self._scratch.mine())
 
     def _padded(self, starts: IntArray, thresholds: NDArray[np.uint64]) -> IntArray:
         metric = self.law.metric

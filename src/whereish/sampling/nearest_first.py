@@ -12,6 +12,7 @@ sweeps, then a sum over all cells without an early end.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,82 @@ from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
-__all__ = ["Workspace", "draw", "draw_padded", "grow", "reach"]
+__all__ = ["Graph", "Masses", "Space", "Workspaces", "draw", "draw_padded", "grow", "reach"]
 
 
-class Workspace:
-    """Scratch memory of :func:`draw` for one graph: clean between draws, one per thread."""
+Graph = tuple[NDArray[np.uint16], IntArray]
+"""Edges and offsets of a graph metric."""
+Masses = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+"""Weights of the padded cells, 0 in the border, and the table of what a distance leaves."""
+Space = tuple[
+    NDArray[np.uint16],
+    NDArray[np.bool_],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int32],
+]
+"""Scratch memory of a draw: distances, settled and touched cells, buckets and their queue."""
+
+
+class Workspaces:
+    """Scratch memory for draws on one graph: clean between draws, every thread has its own."""
 
     def __init__(self, edges: NDArray[np.uint16]) -> None:
-        _, cells, half = edges.shape
-        longest = int(edges[edges < LIMIT].max(initial=0))
-        self.distance = np.full(cells, LIMIT, np.uint16)
-        self.settled = np.zeros(cells, np.bool_)
-        self.touched = np.empty(cells, np.int32)
-        self.bucket = np.full(1 << longest.bit_length(), -1, np.int32)
+        self._edges = edges
+        self._local = threading.local()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What travels to other processes: not the memory of this one's threads."""
+        return Workspaces, (self._edges,)
+
+    def mine(self) -> Space:
+        """That of the calling thread."""
+        found: Space | None = getattr(self._local, "space", None)
+        if found is None:
+            found = self._local.space = _new_space(self._edges)
+        return found
+
+
+def _new_space(edges: NDArray[np.uint16]) -> Space:
+    _, cells, half = edges.shape
+    longest = int(edges[edges < LIMIT].max(initial=0))
+    return (
+        np.full(cells, LIMIT, np.uint16),
+        np.zeros(cells, np.bool_),
+        np.empty(cells, np.int32),
+        np.full(1 << longest.bit_length(), -1, np.int32),
         # A cell enters the queue at most once per neighbour.
-        self.queue = np.empty((cells * 2 * half + 1, 3), np.int32)
+        np.empty((cells * 2 * half + 1, 3), np.int32),
+    )
+
+
+@kernel
+def _begin(source: int, distance: Any, touched: Any, bucket: Any, queue: Any) -> None:
+    """The source is the one cell that waits."""
+    distance[source] = 0
+    touched[0] = source
+    queue[0, 0], queue[0, 1], queue[0, 2] = source, -1, 0
+    bucket[0] = 0
+
+
+@kernel
+def _settle(
+    now: int, waiting: int, distance: Any, settled: Any, bucket: Any, queue: Any
+) -> tuple[int, int, int]:
+    """Settle the nearest cell that waits, -1 if none does; its distance, and how many wait yet."""
+    mask = len(bucket) - 1
+    while waiting > 0:
+        entry = bucket[now & mask]
+        if entry < 0:
+            now += 1
+            continue
+        bucket[now & mask] = queue[entry, 1]
+        waiting -= 1
+        cell = int(queue[entry, 0])
+        if not settled[cell] and distance[cell] == now:
+            settled[cell] = True
+            return cell, now, waiting
+    return -1, now, waiting
 
 
 @kernel
@@ -92,37 +154,18 @@ def _clean(
 
 
 @kernel
-def grow(
-    edges: Any,
-    offsets: Any,
-    weights: Any,
-    decay: Any,
-    source: int,
-    threshold: Any,
-    distance: Any,
-    settled: Any,
-    touched: Any,
-    bucket: Any,
-    queue: Any,
-) -> int:
+def grow(graph: Any, masses: Any, source: int, threshold: Any, space: Any) -> int:
     """The padded cell whose mass takes the sum above `threshold`, or -1 beyond the horizon."""
-    mask = len(bucket) - 1
-    distance[source] = 0
-    touched[0], marks = source, 1
-    queue[0, 0], queue[0, 1], queue[0, 2] = source, -1, 0
-    bucket[0], entries, waiting = 0, 1, 1
+    edges, offsets = graph
+    weights, decay = masses
+    distance, settled, touched, bucket, queue = space
+    _begin(source, distance, touched, bucket, queue)
+    marks, entries, waiting = 1, 1, 1
     total, found, now = np.uint64(0), -1, 0
-    while waiting > 0 and found < 0:
-        entry = bucket[now & mask]
-        if entry < 0:
-            now += 1
-            continue
-        bucket[now & mask] = queue[entry, 1]
-        waiting -= 1
-        cell = queue[entry, 0]
-        if settled[cell] or distance[cell] != now:
-            continue
-        settled[cell] = True
+    while found < 0:
+        cell, now, waiting = _settle(now, waiting, distance, settled, bucket, queue)
+        if cell < 0:
+            break
         total += weights[cell] * decay[now]
         if total > threshold:
             found = cell
@@ -144,41 +187,22 @@ def grow(
 
 
 @kernel
-def reach(
-    edges: Any,
-    offsets: Any,
-    source: int,
-    targets: Any,
-    found: Any,
-    distance: Any,
-    settled: Any,
-    touched: Any,
-    bucket: Any,
-    queue: Any,
-) -> None:
+def reach(graph: Any, source: int, targets: Any, found: Any, space: Any) -> None:
     """Distances from `source` to a few cells into `found`, LIMIT where they reach the horizon.
 
     Nearest cells first, until all targets are settled.
     """
-    mask = len(bucket) - 1
-    distance[source] = 0
-    touched[0], marks = source, 1
-    queue[0, 0], queue[0, 1], queue[0, 2] = source, -1, 0
-    bucket[0], entries, waiting = 0, 1, 1
+    edges, offsets = graph
+    distance, settled, touched, bucket, queue = space
+    _begin(source, distance, touched, bucket, queue)
+    marks, entries, waiting = 1, 1, 1
     now, missing = 0, len(targets)
     for k in range(len(targets)):
         found[k] = LIMIT
-    while waiting > 0 and missing > 0:
-        entry = bucket[now & mask]
-        if entry < 0:
-            now += 1
-            continue
-        bucket[now & mask] = queue[entry, 1]
-        waiting -= 1
-        cell = queue[entry, 0]
-        if settled[cell] or distance[cell] != now:
-            continue
-        settled[cell] = True
+    while missing > 0:
+        cell, now, waiting = _settle(now, waiting, distance, settled, bucket, queue)
+        if cell < 0:
+            break
         for k in range(len(targets)):
             if targets[k] == cell:
                 found[k] = now
@@ -192,34 +216,16 @@ def reach(
 
 @kernel
 def draw(
-    edges: NDArray[np.uint16],
-    offsets: IntArray,
-    weights: NDArray[np.uint64],
-    decay: NDArray[np.uint64],
+    graph: Graph,
+    masses: Masses,
     sources: IntArray,
     thresholds: NDArray[np.uint64],
-    distance: NDArray[np.uint16],
-    settled: NDArray[np.bool_],
-    touched: NDArray[np.int32],
-    bucket: NDArray[np.int32],
-    queue: NDArray[np.int32],
+    space: Space,
 ) -> IntArray:
-    """One report per source (padded cells); `weights` are padded too, 0 in the border."""
+    """One report per source (padded cells)."""
     out = np.empty(len(sources), np.int64)
     for i in range(len(sources)):
-        out[i] = grow(
-            edges,
-            offsets,
-            weights,
-            decay,
-            sources[i],
-            thresholds[i],
-            distance,
-            settled,
-            touched,
-            bucket,
-            queue,
-        )
+        out[i] = grow(graph, masses, sources[i], thresholds[i], space)
     return out
 
 

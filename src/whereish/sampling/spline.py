@@ -26,7 +26,6 @@ after which none is kept with probability below 2^-40, and then as many follow a
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,7 +36,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.randomness import Randomness
-from whereish.sampling.nearest_first import Workspace, grow, reach
+from whereish.sampling.nearest_first import Workspaces, grow, reach
 from whereish.sampling.spline_coin import (
     KEPT,
     OPEN,
@@ -63,44 +62,30 @@ _LARGEST = 2**16  # attempts of padded draws
 
 @kernel
 def _attempt(
-    edges: Any,
-    offsets: Any,
-    weights: Any,
-    decay: Any,
+    graph: Any,
+    masses: Any,
     logs: Any,
-    sources: Any,
-    thresholds: Any,
-    nine: Any,
-    shares: Any,
-    log_sums: Any,
-    surprise: Any,
-    errors: Any,
+    draws: Any,
+    around: Any,
+    coins: Any,
     quantum: float,
-    distance: Any,
-    settled: Any,
-    touched: Any,
-    bucket: Any,
-    queue: Any,
-    found: Any,
-    status: Any,
-    distances: Any,
+    space: Any,
+    answers: Any,
 ) -> None:
-    """One draw and its coin for each place; `distances` are filled where the coin needed them."""
+    """One draw and its coin for each place; `distances` are filled where the coin needed them.
+
+    `draws` are sources and thresholds; `around` the nine cells, their weights and ln of their
+    sums; `coins` the surprises of the uniforms and the errors of the weights; `answers` what is
+    filled: reports, whether they are kept, and distances.
+    """
+    edges, offsets = graph
+    sources, thresholds = draws
+    nine, shares, log_sums = around
+    surprise, errors = coins
+    found, status, distances = answers
     value = np.empty(9)
     for i in range(len(sources)):
-        y = grow(
-            edges,
-            offsets,
-            weights,
-            decay,
-            sources[i],
-            thresholds[i],
-            distance,
-            settled,
-            touched,
-            bucket,
-            queue,
-        )
+        y = grow(graph, masses, sources[i], thresholds[i], space)
         found[i] = y
         middle, level = nine[i, 4], log_sums[i, 4]
         low, high = 0.0, 0.0
@@ -118,18 +103,7 @@ def _attempt(
         if surprise[i] - doubt(surprise[i]) > spread * spread / 8.0 + 1e-9:
             status[i] = KEPT
             continue
-        reach(
-            edges,
-            offsets,
-            y,
-            nine[i],
-            distances[i],
-            distance,
-            settled,
-            touched,
-            bucket,
-            queue,
-        )
+        reach(graph, y, nine[i], distances[i], space)
         for k in range(9):
             value[k] = logs[distances[i, k]] - log_sums[i, k]
         status[i] = coin(value, shares[i], surprise[i], errors[i])
@@ -202,13 +176,9 @@ class SplineSampler:
         rejected = math.log1p(-max(accepted, 1e-12))
         return min(_LARGEST, math.ceil(math.log(_RESIDUAL) / rejected))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What travels to other processes: not the scratch space of this one's threads."""
-        return {name: value for name, value in vars(self).items() if name != "_scratch"}
-
     @cached_property
-    def _scratch(self) -> threading.local:
-        return threading.local()
+    def _scratch(self) -> Workspaces:
+        return Workspaces(self.built.law.metric.edges)
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.uint64], FloatArray, IntArray, FloatArray]:
@@ -222,7 +192,7 @@ class SplineSampler:
         return weights, logs, padded, np.log(law.sums[self.built.secrets].astype(np.float64))
 
     def _drawn(self, coordinates: FloatArray, source: Randomness) -> IntArray:
-        law = self.built.law
+        law, metric = self.built.law, self.built.law.metric
         weights, logs, padded, log_sums = self._tables
         nine = nine_around(self.raster, coordinates)
         cells, shares = nine.cells(self.raster.columns), nine.weights
@@ -236,16 +206,19 @@ class SplineSampler:
             secrets = self.built.secrets[chosen]
             thresholds = uniform_below(law.sums[secrets], source)
             around_here = cells[pending]
-            found, status, distances = self._attempts(
-                padded[chosen],
-                thresholds,
-                padded[around_here],
-                shares[pending],
-                log_sums[around_here],
-                surprises(words[:, 2]),
-                part.error,
-                weights,
+            found = np.empty(len(pending), np.int64)
+            status = np.empty(len(pending), np.int8)
+            distances = np.empty((len(pending), 9), np.uint16)
+            _attempt(
+                (metric.edges, metric.offsets),
+                (weights, law.table),
                 logs,
+                (padded[chosen], thresholds),
+                (padded[around_here], shares[pending], log_sums[around_here]),
+                (surprises(words[:, 2]), part.error),
+                metric.quantum,
+                self._scratch.mine(),
+                (found, status, distances),
             )
             for row in np.flatnonzero(status == OPEN):
                 masses = self._masses(distances[row], around_here[row])
@@ -255,50 +228,6 @@ class SplineSampler:
             out[pending[kept]] = found[kept]
             pending = pending[~kept]
         return out
-
-    def _attempts(
-        self,
-        sources: IntArray,
-        thresholds: NDArray[np.uint64],
-        nine: IntArray,
-        shares: FloatArray,
-        log_sums: FloatArray,
-        surprise: FloatArray,
-        errors: FloatArray,
-        weights: NDArray[np.uint64],
-        logs: FloatArray,
-    ) -> tuple[IntArray, NDArray[np.int8], NDArray[np.uint16]]:
-        law = self.built.law
-        metric = law.metric
-        space: Workspace | None = getattr(self._scratch, "workspace", None)
-        if space is None:
-            space = self._scratch.workspace = Workspace(metric.edges)
-        found, status = np.empty(len(sources), np.int64), np.empty(len(sources), np.int8)
-        distances = np.empty((len(sources), 9), np.uint16)
-        _attempt(
-            metric.edges,
-            metric.offsets,
-            weights,
-            law.table,
-            logs,
-            sources,
-            thresholds,
-            nine,
-            shares,
-            log_sums,
-            surprise,
-            errors,
-            metric.quantum,
-            space.distance,
-            space.settled,
-            space.touched,
-            space.bucket,
-            space.queue,
-            found,
-            status,
-            distances,
-        )
-        return found, status, distances
 
     def _masses(
         self, distances: NDArray[np.uint16], cells: NDArray[np.intp]

@@ -12,7 +12,7 @@ y-part likewise.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,10 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
 
-__all__ = ["add_sums", "raise_fine_slopes", "raise_slopes"]
+__all__ = ["Block", "add_sums", "around", "raise_fine_slopes", "raise_slopes"]
+
+Block: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
+"""Logarithms a_y(c) and masses, (cells, 64) each, and the largest logarithm of each cell."""
 
 
 @kernel
@@ -51,29 +54,38 @@ def _exponentials(w: Any, halvings: int) -> None:
 
 
 @kernel
+def around(i: int, j: int, shape: Any, cells: Any) -> None:
+    """The nine cells around (i, j) into `cells`; beyond the rim they are those of the rim."""
+    rows, cols = shape
+    for r in range(3):
+        row = min(max(i + r - 1, 0), rows - 1)
+        for s in range(3):
+            cells[3 * r + s] = row * cols + min(max(j + s - 1, 0), cols - 1)
+
+
+@kernel
 def add_sums(
-    A: NDArray[np.float32],
-    E: NDArray[np.float32],
-    top: NDArray[np.float32],
-    floor: NDArray[np.float32],
-    halvings: NDArray[np.int64],
+    block: Block,
+    exponents: tuple[NDArray[np.float32], NDArray[np.int64]],
     mine: NDArray[np.int64],
     shape: tuple[int, int],
-    height: float,
-    width: float,
-    weights: NDArray[np.float32],
-    slopes: NDArray[np.float32],
+    cell: tuple[float, float],
+    spline: tuple[NDArray[np.float32], NDArray[np.float32]],
     out: FloatArray,
     kept: FloatArray,
 ) -> None:
     """Add a block's masses and masses times G_x, G_y at points of the cells `mine` to `out`.
 
-    `A` and `E` are (cells, 64): logarithms, and masses at the cells; `weights` and `slopes` (n, 3)
-    those of the spline at the n points along an axis; `out` is (mine, n, n, 3), and `kept` gets
-    the masses at the cells.  Cells whose largest logarithm `top` is below `floor` are left out.
+    `spline` has its weights and slopes, (n, 3) each, at the n points along an axis; `out` is
+    (mine, n, n, 3), and `kept` gets the masses at the cells.  Cells whose largest logarithm is
+    below a floor, the first of `exponents`, are left out; exponents are halved as often as the
+    second says.
     """
+    A, E, top = block
+    floor, halvings = exponents
+    weights, slopes = spline
+    height, width = cell
     n = len(weights)
-    rows, cols = shape
     cells = np.empty(9, np.int64)
     a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
     w, gx, gy = (
@@ -87,11 +99,7 @@ def add_sums(
         here = mine[index]
         if top[here] < floor[here]:
             continue
-        i, j = here // cols, here % cols
-        for r in range(3):
-            for s in range(3):
-                row, column = min(max(i + r - 1, 0), rows - 1), min(max(j + s - 1, 0), cols - 1)
-                cells[3 * r + s] = row * cols + column
+        around(here // shape[1], here % shape[1], shape, cells)
         kept[index] += _total(E[here], q)
         scale = np.float32(1.0 / (1 << halvings[here]))
         for v in range(n):
@@ -121,14 +129,14 @@ def add_sums(
 
 
 @kernel
-def _worst(VX: Any, VY: Any, inverse: Any, top: Any) -> float:
+def _worst(V: Any, inverse: Any, top: Any) -> float:
     """The largest |V|^2 / e^2 over nine control points and 64 reports."""
     for k in range(LANES):
         top[k] = np.float32(0.0)
     for m in range(9):
         s = inverse[m]
         for k in range(LANES):
-            top[k] = max(top[k], (VX[m, k] * VX[m, k] + VY[m, k] * VY[m, k]) * s)
+            top[k] = max(top[k], (V[0, m, k] * V[0, m, k] + V[1, m, k] * V[1, m, k]) * s)
     best = np.float32(0.0)
     for k in range(LANES):
         best = max(best, top[k])
@@ -155,13 +163,23 @@ def _half(V: Any, out: Any, step: int, other: int, upper: bool) -> None:
 @kernel
 def _quarter(V: Any, out: Any, scratch: Any, which: int) -> None:
     """Control points on a quarter of the square: south-west, south-east, north-west, north-east."""
-    _half(V, scratch, 3, 1, which >= 2)
-    _half(scratch, out, 1, 3, which % 2 == 1)
+    for part in range(2):
+        _half(V[part], scratch, 3, 1, which >= 2)
+        _half(scratch, out[part], 1, 3, which % 2 == 1)
 
 
 @kernel
-def _gradients(A: Any, c: Any, ih: Any, iw: Any, mean: Any, VX: Any, VY: Any) -> None:
+def _room() -> Any:
+    """Nine cells; 9 x 64 control points of both parts on a cell, a quarter, a sixteenth; scratch."""
+    V = np.empty((2, 9, LANES), np.float32)
+    scratch, top = np.empty((9, LANES), np.float32), np.empty(LANES, np.float32)
+    return np.empty(9, np.int64), V, np.empty_like(V), np.empty_like(V), scratch, top
+
+
+@kernel
+def _gradients(A: Any, c: Any, cell: Any, mean: Any, VX: Any, VY: Any) -> None:
     """Control points of G - M on a cell, for each of 64 reports; `mean` has those of M."""
+    ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
     h = np.float32(0.5)
     for s in range(3):
         # x-part: row s of the control points lies between the rows of cells.
@@ -193,12 +211,9 @@ def _gradients(A: Any, c: Any, ih: Any, iw: Any, mean: Any, VX: Any, VY: Any) ->
 def raise_slopes(
     A: NDArray[np.float32],
     shape: tuple[int, int],
-    height: float,
-    width: float,
+    cell: tuple[float, float],
     mean: NDArray[np.float32],
-    on_cells: NDArray[np.float32],
-    on_quarters: NDArray[np.float32],
-    on_sixteenths: NDArray[np.float32],
+    levels: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]],
     extra: FloatArray,
     known: NDArray[np.bool_],
     bar: float,
@@ -207,43 +222,31 @@ def raise_slopes(
     """Raise `best`, per cell, to the largest bound of |G - m| / eps over a block's reports.
 
     `mean` (cells, 9, 2) has the control points of a biquadratic M with |m - M| / eps <= `extra`;
-    the next three 1/eps^2 at control points that are nowhere above eps.  A square is cut into
-    quarters, and these again, while its bound exceeds both `bar` and what the cell has already.
-    Cells that are `known` are left alone.
+    `levels` 1/eps^2 at control points, of cells, their quarters and their sixteenths, that are
+    nowhere above eps.  A square is cut into quarters, and these again, while its bound exceeds
+    both `bar` and what the cell has already.  Cells that are `known` are left alone.
     """
-    rows, cols = shape
-    cells = np.empty(9, np.int64)
-    VX, VY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
-    QX, QY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
-    SX, SY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
-    scratch, top = np.empty((9, LANES), np.float32), np.empty(LANES, np.float32)
-    ih, iw = np.float32(1.0 / height), np.float32(1.0 / width)
-    for i in range(rows):
-        for j in range(cols):
-            here = i * cols + j
-            if known[here]:
-                continue
-            for r in range(3):
-                for s in range(3):
-                    row, column = min(max(i + r - 1, 0), rows - 1), min(max(j + s - 1, 0), cols - 1)
-                    cells[3 * r + s] = row * cols + column
-            _gradients(A, cells, ih, iw, mean[here], VX, VY)
-            enough = max(max(bar, best[here]) - extra[here], 0.0) ** 2
-            found = _worst(VX, VY, on_cells[here], top)
-            if found > enough:
-                found = 0.0
-                for m in range(4):
-                    _quarter(VX, QX, scratch, m)
-                    _quarter(VY, QY, scratch, m)
-                    part = _worst(QX, QY, on_quarters[here, m], top)
-                    if part > max(enough, found):
-                        part = 0.0
-                        for n in range(4):
-                            _quarter(QX, SX, scratch, n)
-                            _quarter(QY, SY, scratch, n)
-                            part = max(part, _worst(SX, SY, on_sixteenths[here, 4 * m + n], top))
-                    found = max(found, part)
-            best[here] = max(best[here], np.sqrt(found) + extra[here])
+    on_cells, on_quarters, on_sixteenths = levels
+    cells, V, Q, S, scratch, top = _room()
+    for here in range(len(best)):
+        if known[here]:
+            continue
+        around(here // shape[1], here % shape[1], shape, cells)
+        _gradients(A, cells, cell, mean[here], V[0], V[1])
+        enough = max(max(bar, best[here]) - extra[here], 0.0) ** 2
+        found = _worst(V, on_cells[here], top)
+        if found > enough:
+            found = 0.0
+            for m in range(4):
+                _quarter(V, Q, scratch, m)
+                part = _worst(Q, on_quarters[here, m], top)
+                if part > max(enough, found):
+                    part = 0.0
+                    for n in range(4):
+                        _quarter(Q, S, scratch, n)
+                        part = max(part, _worst(S, on_sixteenths[here, 4 * m + n], top))
+                found = max(found, part)
+        best[here] = max(best[here], np.sqrt(found) + extra[here])
 
 
 @kernel
@@ -251,8 +254,7 @@ def raise_fine_slopes(
     A: NDArray[np.float32],
     mine: NDArray[np.int64],
     shape: tuple[int, int],
-    height: float,
-    width: float,
+    cell: tuple[float, float],
     mean: NDArray[np.float32],
     on_sixteenths: NDArray[np.float32],
     extra: FloatArray,
@@ -262,32 +264,21 @@ def raise_fine_slopes(
 
     `mean` is (mine, 16, 9, 2), `extra` (mine, 16), `best` over `mine`.
     """
-    rows, cols = shape
-    cells, none = np.empty(9, np.int64), np.zeros((9, 2), np.float32)
-    VX, VY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
-    QX, QY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
-    SX, SY = np.empty((9, LANES), np.float32), np.empty((9, LANES), np.float32)
-    scratch, top = np.empty((9, LANES), np.float32), np.empty(LANES, np.float32)
-    ih, iw = np.float32(1.0 / height), np.float32(1.0 / width)
+    none = np.zeros((9, 2), np.float32)
+    cells, V, Q, S, scratch, top = _room()
     for index in range(len(mine)):
         here = mine[index]
-        i, j = here // cols, here % cols
-        for r in range(3):
-            for s in range(3):
-                row, column = min(max(i + r - 1, 0), rows - 1), min(max(j + s - 1, 0), cols - 1)
-                cells[3 * r + s] = row * cols + column
-        _gradients(A, cells, ih, iw, none, VX, VY)
+        around(here // shape[1], here % shape[1], shape, cells)
+        _gradients(A, cells, cell, none, V[0], V[1])
         for m in range(4):
-            _quarter(VX, QX, scratch, m)
-            _quarter(VY, QY, scratch, m)
+            _quarter(V, Q, scratch, m)
             for n in range(4):
                 part = 4 * m + n
-                _quarter(QX, SX, scratch, n)
-                _quarter(QY, SY, scratch, n)
+                _quarter(Q, S, scratch, n)
                 for c in range(9):
                     x, y = mean[index, part, c, 0], mean[index, part, c, 1]
                     for k in range(LANES):
-                        SX[c, k] -= x
-                        SY[c, k] -= y
-                found = np.sqrt(_worst(SX, SY, on_sixteenths[here, part], top))
+                        S[0, c, k] -= x
+                        S[1, c, k] -= y
+                found = np.sqrt(_worst(S, on_sixteenths[here, part], top))
                 best[index] = max(best[index], found + extra[index, part])

@@ -47,19 +47,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
-from whereish.solvers.splines.blocks import add_sums, raise_fine_slopes, raise_slopes
+from whereish.solvers.splines.blocks import Block, add_sums, raise_fine_slopes, raise_slopes
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
 __all__ = ["Block", "CellLaws", "SplineSlopes", "largest_slopes"]
-
-Block: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
-"""Logarithms a_y(c) and masses, (cells, 64) each, and the largest logarithm of each cell."""
 
 _ROUNDING = 2.0**-18
 _PROVEN = 7e-4  # of eps: how well the mean is interpolated for a proof,
@@ -133,9 +129,10 @@ def largest_slopes(
     best = np.where(known, crude, 0.0)
     if not known.all():
         i1, i2, i4 = ((1.0 / e**2).astype(np.float32) for e in (e1, e2, e4))
+        inverse = (i1, i2, i4)
         controls = mean.controls.astype(np.float32)
         for A, _, _ in laws.blocks():
-            raise_slopes(A, shape, *cell, controls, i1, i2, i4, extra, known, bar, best)
+            raise_slopes(A, shape, cell, controls, inverse, extra, known, bar, best)
         # Where that does not suffice, the mean is not quadratic enough: in sixteenths it is.
         failing = np.flatnonzero(best > bar)
         pieces, off = mean.pieces(failing)
@@ -143,9 +140,8 @@ def largest_slopes(
         margin = np.zeros_like(margin) if rough else margin
         sharper = np.zeros(len(failing))
         for A, _, _ in laws.blocks() if len(failing) else ():
-            raise_fine_slopes(
-                A, failing, shape, *cell, pieces.astype(np.float32), i4, margin, sharper
-            )
+            controls = pieces.astype(np.float32)
+            raise_fine_slopes(A, failing, shape, cell, controls, i4, margin, sharper)
         best[failing] = np.minimum(best[failing], sharper) if not rough else sharper
     factors = (best * (1.0 + _ROUNDING)).reshape(shape)
     return SplineSlopes(np.where(np.isfinite(factors), factors, np.inf), mean.acceptance)
@@ -302,10 +298,10 @@ def _sums(
     floor = (-(_FAR + change[0] + change[1])).astype(np.float32).ravel()
     out = np.zeros((len(mine), degree + 1, degree + 1, 3))
     kept = np.zeros(len(mine))
-    halvings = _halvings(change).ravel()
+    exponents, spline = (floor, _halvings(change).ravel()), (weights, slopes)
     shape = (laws.log_sums.shape[0], laws.log_sums.shape[1])
-    for A, E, top in laws.blocks():
-        add_sums(A, E, top, floor, halvings, mine, shape, *cell, weights, slopes, out, kept)
+    for block in laws.blocks():
+        add_sums(block, exponents, mine, shape, cell, spline, out, kept)
     share = kept / np.exp(laws.log_sums.ravel()[mine])
     return out, np.maximum(1.0 - share, 0.0)
 

@@ -14,7 +14,7 @@ import numpy as np
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.splines.bound import Block
+from whereish.solvers.splines.blocks import Block, around
 from whereish.solvers.splines.weights import spline_weights
 
 __all__ = ["posterior_moments", "squared_distances"]
@@ -26,16 +26,13 @@ _FAR = -18.0  # ln of masses so small that no mean shows them
 
 
 @kernel
-def _masses(A: Any, E: Any, i: int, j: int, rows: int, cols: int, v: Any, h: Any, w: Any) -> None:
-    """Masses at a node of cell (i, j) with the weights v along its column and h along its row."""
-    here = i * cols + j
+def _masses_at(A: Any, E: Any, here: int, cells: Any, v: Any, h: Any, w: Any) -> None:
+    """Masses at a point around a node, with the weights v along its column, h along its row."""
     for k in range(LANES):
         w[k] = np.float32(0.0)
     for r in range(3):
-        row = min(max(i + r - 1, 0), rows - 1)
         for s in range(3):
-            cell = row * cols + min(max(j + s - 1, 0), cols - 1)
-            share = v[r] * h[s]
+            cell, share = cells[3 * r + s], v[r] * h[s]
             for k in range(LANES):
                 w[k] += share * (A[cell, k] - A[here, k])
     for k in range(LANES):
@@ -43,51 +40,50 @@ def _masses(A: Any, E: Any, i: int, j: int, rows: int, cols: int, v: Any, h: Any
 
 
 @kernel
-def _add_distances(
-    block: Any, shape: Any, weights: Any, places: Any, offsets: Any, to: Any, out: Any
-) -> None:
+def _masses(block: Any, here: int, shape: Any, weights: Any, w: Any) -> bool:
+    """Masses (16, 64) at the points around a node into `w`; False where none is worth a sum."""
     A, E, top = block
-    rows, cols = shape
-    w = np.empty(LANES, np.float32)
-    for i in range(rows):
-        for j in range(cols):
-            if top[i * cols + j] < _FAR:
-                continue
-            for a in range(4):
-                for b in range(4):
-                    _masses(A, E, i, j, rows, cols, weights[a], weights[b], w)
-                    x = places[i * cols + j, 0] + offsets[b, 0]
-                    y = places[i * cols + j, 1] + offsets[a, 1]
-                    mass, total = 0.0, 0.0
-                    for k in range(len(to)):
-                        mass += w[k]
-                        total += w[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
-                    out[i * cols + j, 4 * a + b, 0] += mass
-                    out[i * cols + j, 4 * a + b, 1] += total
+    if top[here] < _FAR:
+        return False
+    cells = np.empty(9, np.int64)
+    around(here // shape[1], here % shape[1], shape, cells)
+    for point in range(16):
+        _masses_at(A, E, here, cells, weights[point // 4], weights[point % 4], w[point])
+    return True
 
 
 @kernel
-def _add_posteriors(
-    block: Any, shape: Any, weights: Any, places: Any, offsets: Any, scale: Any, out: Any
-) -> None:
-    A, E, top = block
-    rows, cols = shape
-    w = np.empty(LANES, np.float32)
-    for i in range(rows):
-        for j in range(cols):
-            cell = i * cols + j
-            if top[cell] < _FAR:
-                continue
-            for a in range(4):
-                for b in range(4):
-                    _masses(A, E, i, j, rows, cols, weights[a], weights[b], w)
-                    share = scale[cell, 4 * a + b]
-                    x, y = places[cell, 0] + offsets[b, 0], places[cell, 1] + offsets[a, 1]
-                    for k in range(len(out)):
-                        p = share * w[k]
-                        out[k, 0] += p
-                        out[k, 1] += p * x
-                        out[k, 2] += p * y
+def _add_distances(block: Any, shape: Any, rule: Any, places: Any, to: Any, out: Any) -> None:
+    weights, offsets = rule
+    w = np.empty((16, LANES), np.float32)
+    for here in range(len(places)):
+        if _masses(block, here, shape, weights, w):
+            for point in range(16):
+                x = places[here, 0] + offsets[point % 4, 0]
+                y = places[here, 1] + offsets[point // 4, 1]
+                p, mass, total = w[point], 0.0, 0.0
+                for k in range(len(to)):
+                    mass += p[k]
+                    total += p[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
+                out[here, point, 0] += mass
+                out[here, point, 1] += total
+
+
+@kernel
+def _add_posteriors(block: Any, shape: Any, rule: Any, places: Any, scale: Any, out: Any) -> None:
+    weights, offsets = rule
+    w = np.empty((16, LANES), np.float32)
+    for here in range(len(places)):
+        if _masses(block, here, shape, weights, w):
+            for point in range(16):
+                share = scale[here, point]
+                x = places[here, 0] + offsets[point % 4, 0]
+                y = places[here, 1] + offsets[point // 4, 1]
+                for k in range(len(out)):
+                    p = share * w[point, k]
+                    out[k, 0] += p
+                    out[k, 1] += p * x
+                    out[k, 2] += p * y
 
 
 def squared_distances(
@@ -103,10 +99,9 @@ def squared_distances(
     the order south-west, south-east, north-west, north-east.
     """
     out = np.zeros((len(places), 16, 2))
-    weights, offsets = _rule(cell)
+    rule = _rule(cell)
     for index, block in blocks:
-        to = np.ascontiguousarray(reports[index])
-        _add_distances(block, shape, weights, places, offsets, to, out)
+        _add_distances(block, shape, rule, places, np.ascontiguousarray(reports[index]), out)
     mass, total = out[..., 0], out[..., 1]
     errors = (total / mass).reshape(-1, 2, 2, 2, 2).mean(axis=(2, 4))
     return errors.reshape(-1, 4), mass
@@ -125,12 +120,12 @@ def posterior_moments(
 
     `prior` is over the quarters; `masses` are the sums that :func:`squared_distances` found.
     """
-    weights, offsets = _rule(cell)
+    rule = _rule(cell)
     scale = prior[:, _QUARTER] / (4.0 * masses)
     out = np.zeros((count, 3))
     for index, block in blocks:
         part = np.zeros((len(index), 3))
-        _add_posteriors(block, shape, weights, places, offsets, scale, part)
+        _add_posteriors(block, shape, rule, places, scale, part)
         out[index] = part
     return out
 
