@@ -24,8 +24,7 @@ class WordsAhead:
         """As the source is."""
         return self._source.reproducible
 
-    @property
-    def ahead(self) -> int:
+    def __len__(self) -> int:
         """How many words were put back and not drawn since."""
         return self._ahead.size
 

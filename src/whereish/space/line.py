@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from whereish.arrays import FloatArray
 
@@ -20,15 +20,10 @@ class Line:
     Points(2 in a line in metres)
     """
 
-    @property
-    def dimension(self) -> int:
-        """One coordinate."""
-        return 1
-
-    @property
-    def description(self) -> str:
-        """The space in a few words."""
-        return "a line in metres"
+    dimension: ClassVar[int] = 1
+    """One coordinate."""
+    description: ClassVar[str] = "a line in metres"
+    """The space in a few words."""
 
     def check(self, coordinates: FloatArray) -> None:
         """Every finite number is a position."""

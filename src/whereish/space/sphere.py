@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,15 +60,10 @@ class Sphere:
     Points(1 in the globe (longitude, latitude in degrees))
     """
 
-    @property
-    def dimension(self) -> int:
-        """Longitude first, then latitude."""
-        return 2
-
-    @property
-    def description(self) -> str:
-        """The space in a few words."""
-        return "the globe (longitude, latitude in degrees)"
+    dimension: ClassVar[int] = 2
+    """Longitude first, then latitude."""
+    description: ClassVar[str] = "the globe (longitude, latitude in degrees)"
+    """The space in a few words."""
 
     def check(self, coordinates: FloatArray) -> None:
         """Latitudes within 90 degrees, longitudes within 360."""

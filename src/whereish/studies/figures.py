@@ -6,7 +6,8 @@ too.  Heat maps use cividis.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,18 @@ import click
 
 from whereish.errors import MissingExtra, import_extra
 
-__all__ = ["COLOURS", "DASHES", "HEAT", "figure", "panels", "save", "say", "styled", "write_figure"]
+__all__ = [
+    "COLOURS",
+    "DASHES",
+    "HEAT",
+    "figure",
+    "panels",
+    "run_program",
+    "save",
+    "say",
+    "styled",
+    "write_figure",
+]
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), "-")
@@ -88,6 +100,12 @@ def save(axes: Any, path: str) -> None:
     """Write the figure of `axes` to a PNG file, and say where."""
     axes.figure.savefig(path, format="png", dpi=150)
     say(f"wrote {path}")
+
+
+def run_program(main: Callable[..., None]) -> None:
+    """A study as a program of its own; the figure's path may be on the command line."""
+    with styled():
+        main(*sys.argv[1:2])
 
 
 def write_figure(drawing: Any, stem: Path) -> None:

@@ -21,7 +21,6 @@ certificate, is also what the finest laws lack).  Run with
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -34,7 +33,7 @@ from whereish.solvers.cells.mass import grid_masses
 from whereish.solvers.eikonal.cells import law_on_cells
 from whereish.solvers.geodesic.fast_marching import fast_marching
 from whereish.solvers.geodesic.graph_metric import GraphMetric
-from whereish.studies.figures import figure, save, say, styled
+from whereish.studies.figures import figure, run_program, save, say
 
 __all__ = [
     "DistanceError",
@@ -233,5 +232,4 @@ def main(path: str = "map_convergence.png") -> None:
 
 
 if __name__ == "__main__":
-    with styled():
-        main(*sys.argv[1:2])
+    run_program(main)

@@ -15,7 +15,6 @@ Both are at level ln 2: e^level = 2 per person changed, or per five days in tota
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -28,7 +27,7 @@ from whereish.queries.answer import answer
 from whereish.queries.percentile import Minimum
 from whereish.randomness import Randomness
 from whereish.space.values import Values
-from whereish.studies.figures import figure, save, say, styled
+from whereish.studies.figures import figure, run_program, save, say
 
 __all__ = ["DAYS", "RADIUS_DAYS", "Notion", "notions", "registrations", "usefulness"]
 
@@ -91,5 +90,4 @@ def main(path: str = "registration_dates.png", *, rng: Randomness | None = None)
 
 
 if __name__ == "__main__":
-    with styled():
-        main(*sys.argv[1:2])
+    run_program(main)

@@ -23,7 +23,6 @@ Run with ``python -m whereish.studies.smart_meters [figure.png]``.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -35,7 +34,7 @@ from whereish.mechanisms.records.geometric import TruncatedGeometric
 from whereish.privacy.tuples import Records
 from whereish.randomness import Randomness
 from whereish.space.values import Values
-from whereish.studies.figures import figure, save, say, styled
+from whereish.studies.figures import figure, run_program, save, say
 
 __all__ = [
     "LEVELS",
@@ -193,5 +192,4 @@ def main(path: str = "smart_meters.png", *, rng: Randomness | None = None) -> No
 
 
 if __name__ == "__main__":
-    with styled():
-        main(*sys.argv[1:2])
+    run_program(main)

@@ -80,9 +80,9 @@ def test_words_that_were_put_back_come_next():
     expected = alone.words(20)
     first, second = ahead.words(6), ahead.words(4)
     ahead.put_back([first[4:], second])
-    assert ahead.ahead == 6
+    assert len(ahead) == 6
     np.testing.assert_array_equal(ahead.words(3), expected[4:7])
     np.testing.assert_array_equal(ahead.words(13), expected[7:20])
-    assert ahead.ahead == 0
+    assert len(ahead) == 0
     assert ahead.words(0).size == 0
     assert ahead.reproducible

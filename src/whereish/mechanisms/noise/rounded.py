@@ -273,7 +273,7 @@ class RoundedMechanism(Composable, ABC):
                     self._settle(words[k], here, block, state, stream, False)
                     rejected.append(at[np.flatnonzero(state == REJECTED)])
                 cells[at] = block
-                if left and stream.ahead < given:
+                if left and len(stream) < given:
                     waiting.extendleft(reversed(wave[k + 1 :]))
                     break
                 if left:

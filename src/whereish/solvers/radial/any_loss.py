@@ -28,8 +28,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, csr_array, vstack
+from scipy.sparse import coo_array, csr_array
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, SolverError
@@ -38,6 +37,7 @@ from whereish.solvers.radial.log_linear import LogLinear
 from whereish.solvers.radial.loss import Loss
 from whereish.solvers.radial.node_lp import closure, hat_moments
 from whereish.solvers.radial.optimum import RadialOptimum, checked_decay
+from whereish.solvers.radial.programme import least_cost
 from whereish.solvers.radial.ratio import largest_radial_ratio
 from whereish.solvers.radial.steps import aligned_step, jumps_of
 from whereish.threads import one_blas_thread
@@ -243,24 +243,9 @@ def _linear_programme(
     scaled: Any = matrix.multiply(upper[None]).tocsr()
     sizes = np.abs(scaled).max(axis=1).toarray().ravel()
     scaled = csr_array(scaled.multiply((1 / sizes)[:, None]))
-    right = np.zeros(len(sizes))
-    if len(limits):
-        scaled, right = vstack([scaled, csr_array(tails)]), np.append(right, limits)
-    size = float(np.abs(cost).max()) or 1.0
-    found: Any = linprog(  # type: ignore[call-overload]
-        cost / size,
-        A_ub=scaled,
-        b_ub=right,
-        A_eq=None if mass is None else csr_array(mass[None]),
-        b_eq=None if mass is None else np.ones(1),
-        bounds=np.column_stack([np.zeros(len(cost)), np.ones(len(cost))]),
-        method="highs",
-    )
+    found = least_cost(cost, scaled, np.ones(len(cost)), mass=mass, tails=(tails, limits))
     if found.status == 0:
-        found.ineqlin.marginals = found.ineqlin.marginals * size
         found.ineqlin.marginals[: len(sizes)] /= sizes
-        if mass is not None:
-            found.eqlin.marginals = found.eqlin.marginals * size
     return found
 
 

@@ -35,17 +35,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, SolverError
+from whereish.solvers.radial.programme import least_cost
 
 __all__ = ["NodeSolution", "best_nodes", "essential_offsets", "hat_moments", "lattice_value"]
 
 _FEW_OFFSETS, _FIRST_NODES = 64, 8
 _CUT_ROUNDS, _CUTS = 10, 20_000
 _BROKEN = 1e-6
+_TOLERANCES = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 
 def closure(levels: FloatArray) -> FloatArray:
@@ -236,32 +237,13 @@ def _solved(
     tail_limits: FloatArray | None = None,
 ) -> Any:
     """linprog on scaled variables."""
-    from scipy.sparse import vstack
-
-    matrix: Any = rows.matrix(len(cost))
-    right = np.zeros(len(rows.i))
-    if tail_mass is not None and tail_limits is not None and len(tail_limits):
-        matrix = vstack([matrix, csr_array(tail_mass)])
-        right = np.append(right, tail_limits)
-    size = float(np.abs(cost).max()) or 1.0
-    result: Any = linprog(  # type: ignore[call-overload]
-        cost / size,
-        A_ub=matrix,
-        b_ub=right,
-        A_eq=None if mass is None else csr_array(mass[None]),
-        b_eq=None if mass is None else np.ones(1),
-        bounds=np.column_stack([np.zeros(len(cost)), upper]),
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
-    )
+    tails = None if tail_mass is None or tail_limits is None else (tail_mass, tail_limits)
+    matrix = rows.matrix(len(cost))
+    result = least_cost(cost, matrix, upper, mass=mass, tails=tails, options=_TOLERANCES)
     if result.status == 2:
         raise InvalidInput("no radial satisfies the constraints")
     if result.status != 0:
         raise SolverError(f"the radial linear programme failed: {result.message}")
-    result.fun *= size
-    result.ineqlin.marginals = result.ineqlin.marginals * size
-    if mass is not None:
-        result.eqlin.marginals = result.eqlin.marginals * size
     return result
 
 

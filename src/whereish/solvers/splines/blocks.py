@@ -170,7 +170,7 @@ def _quarter(V: Any, out: Any, scratch: Any, which: int) -> None:
 
 @kernel
 def _room() -> Any:
-    """Nine cells; 9 x 64 control points of both parts on a cell, a quarter, a sixteenth; scratch."""
+    """Nine cells; both parts of control points on a cell, a quarter and a sixteenth; scratch."""
     V = np.empty((2, 9, LANES), np.float32)
     scratch, top = np.empty((9, LANES), np.float32), np.empty(LANES, np.float32)
     return np.empty(9, np.int64), V, np.empty_like(V), np.empty_like(V), scratch, top

@@ -14,7 +14,7 @@ import numpy as np
 from whereish.mechanisms.records.cube_geometric import CubeGeometric
 from whereish.queries.percentile import Minimum
 from whereish.studies.figures import panels
-from whereish.studies.framework.study import Run, Study
+from whereish.studies.framework.study import Run, Study, in_turn
 from whereish.studies.registration_dates import notions, usefulness
 from whereish.studies.smart_meters import (
     LEVELS,
@@ -68,9 +68,10 @@ def _meters(run: Run) -> None:
     run.table("How often the likeliest candidate is the true one", head, rows)
 
 
-def _run(run: Run) -> None:
-    _dates(run)
-    _meters(run)
-
-
-STUDY = Study("b-records", "Registration dates and smart meters: Figures 4.1 to 4.4", "B", 41, _run)
+STUDY = Study(
+    "b-records",
+    "Registration dates and smart meters: Figures 4.1 to 4.4",
+    "B",
+    41,
+    in_turn(_dates, _meters),
+)

@@ -20,7 +20,7 @@ from whereish.publish.profiles.prilocation import PriLocation
 from whereish.space.box import Box
 from whereish.space.raster import Raster
 from whereish.studies.figures import panels
-from whereish.studies.framework.study import Run, Study, real_data
+from whereish.studies.framework.study import Run, Study, in_turn, real_data
 
 __all__ = ["STUDY", "checkins"]
 
@@ -123,12 +123,10 @@ def _errors(run: Run) -> None:
     run.table(f"Errors and non-zero counts, {source}, {len(some)} users sampled", head, rows)
 
 
-def _run(run: Run) -> None:
-    _small(run)
-    _budget(run)
-    _errors(run)
-
-
 STUDY = Study(
-    "c-profiles", "PriLocation: small tables, budget, errors on two levels", "C", 32, _run
+    "c-profiles",
+    "PriLocation: small tables, budget, errors on two levels",
+    "C",
+    32,
+    in_turn(_small, _budget, _errors),
 )

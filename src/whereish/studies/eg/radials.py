@@ -18,7 +18,7 @@ from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.privacy.distinguishability import Distinguishability
 from whereish.solvers.radial.loss import Loss
 from whereish.studies.figures import figure, panels
-from whereish.studies.framework.study import Run, Study
+from whereish.studies.framework.study import Run, Study, in_turn
 from whereish.units import Epsilon
 
 __all__ = ["STUDY"]
@@ -97,10 +97,10 @@ def _location_privacy(run: Run) -> None:
     run.table("(1 km, eps)-location privacy: expected distance", head, rows)
 
 
-def _run(run: Run) -> None:
-    _single_point(run)
-    _laplace(run)
-    _location_privacy(run)
-
-
-STUDY = Study("eg-radials", "Optimal radials: Figures 2 and 3, and beyond", "EG", 22, _run)
+STUDY = Study(
+    "eg-radials",
+    "Optimal radials: Figures 2 and 3, and beyond",
+    "EG",
+    22,
+    in_turn(_single_point, _laplace, _location_privacy),
+)

@@ -20,7 +20,7 @@ from whereish.space.raster import Raster
 from whereish.studies.comparison import SymmetryComparison, compare_symmetry, rectangle_distance
 from whereish.studies.eg.users import HEIGHT_M, WIDTH_M, Users, users_with
 from whereish.studies.figures import figure, panels
-from whereish.studies.framework.study import Run, Study
+from whereish.studies.framework.study import Run, Study, in_turn
 from whereish.units import Epsilon
 
 __all__ = ["STUDY"]
@@ -145,10 +145,10 @@ def _figure_4(run: Run) -> None:
     run.table("Expected distances from real positions", head, listed)
 
 
-def _run(run: Run) -> None:
-    _box(run)
-    _paris(run)
-    _figure_4(run)
-
-
-STUDY = Study("eg-symmetry", "What symmetry costs: Figures 1 and 4", "EG", 24, _run)
+STUDY = Study(
+    "eg-symmetry",
+    "What symmetry costs: Figures 1 and 4",
+    "EG",
+    24,
+    in_turn(_box, _paris, _figure_4),
+)

@@ -15,7 +15,7 @@ from whereish.randomness import SeededRandomness
 from whereish.studies.framework.finding import Finding
 from whereish.studies.framework.published import Published, published
 
-__all__ = ["Drawing", "Run", "Study", "Table", "real_data"]
+__all__ = ["Drawing", "Run", "Study", "Table", "in_turn", "real_data"]
 
 Step = TypeVar("Step")
 Watch = Callable[[str, int, int], None]
@@ -43,6 +43,16 @@ class Study:
     source: str
     seed: int
     run: Callable[[Run], None]
+
+
+def in_turn(*parts: Callable[[Run], None]) -> Callable[[Run], None]:
+    """A study of several parts, one after the other."""
+
+    def run_parts(run: Run) -> None:
+        for part in parts:
+            part(run)
+
+    return run_parts
 
 
 @dataclass(frozen=True)

@@ -32,25 +32,23 @@ _MOST_CELLS = 6400
 class Grid:
     """Cells of one size in metres (nearly) around a place, rows from south to north."""
 
-    west: float
-    south: float
-    east: float
-    north: float
+    box: Box
     side: int
 
     @property
     def centres(self) -> FloatArray:
         """(side², 2) degrees, row by row."""
-        x = self.west + (np.arange(self.side) + 0.5) * (self.east - self.west) / self.side
-        y = self.south + (np.arange(self.side) + 0.5) * (self.north - self.south) / self.side
+        x = self.box.x_low + (np.arange(self.side) + 0.5) * self.box.width / self.side
+        y = self.box.y_low + (np.arange(self.side) + 0.5) * self.box.height / self.side
         return np.column_stack([np.tile(x, self.side), np.repeat(y, self.side)])
 
     @property
     def cell_km2(self) -> float:
         """The area of a cell in the middle."""
-        height = np.radians(self.north - self.south) * RADIUS_M / self.side
-        width = np.radians(self.east - self.west) * RADIUS_M / self.side
-        return float(height * width * np.cos(np.radians((self.north + self.south) / 2)) / 1e6)
+        height = np.radians(self.box.height) * RADIUS_M / self.side
+        width = np.radians(self.box.width) * RADIUS_M / self.side
+        middle = np.radians((self.box.y_low + self.box.y_high) / 2)
+        return float(height * width * np.cos(middle) / 1e6)
 
 
 def grid_around(reports: FloatArray, reach_m: float, side: int) -> Grid:
@@ -63,7 +61,7 @@ def grid_around(reports: FloatArray, reach_m: float, side: int) -> Grid:
             "what an attacker learns is drawn for areas of at most a few thousand km, away from"
             " the poles: choose a larger epsilon or another place"
         )
-    return Grid(lon - wide, lat - high, lon + wide, lat + high, side)
+    return Grid(Box(lon - wide, lat - high, lon + wide, lat + high), side)
 
 
 def prior_on(grid: Grid, name: PriorName) -> FloatArray:

@@ -142,7 +142,7 @@ def _attack(asked: AttackAsked, bench: Bench) -> Response:
     stages = beliefs(mechanism, grid, prior, reports, truth, (0, 1, asked.count), _NEAR_M)
     names = ("before", "one", "many")
     head = {
-        "bounds": [grid.west, grid.south, grid.east, grid.north],
+        "bounds": list(grid.box.bounds),
         "count": asked.count,
         "near_m": _NEAR_M,
         "stages": {name: stage.told() for name, stage in zip(names, stages, strict=True)},
