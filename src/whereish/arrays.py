@@ -7,10 +7,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ByteArray", "FloatArray", "IntArray", "WordArray"]
+__all__ = ["ByteArray", "Cells", "FloatArray", "IntArray", "WordArray"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 WordArray: TypeAlias = NDArray[np.uint64]
 """Random words of 64 bits."""
 ByteArray: TypeAlias = NDArray[np.uint8]
+Cells: TypeAlias = tuple[IntArray, ByteArray]
+"""Cells that a kernel fills, and whether it left each of them open."""

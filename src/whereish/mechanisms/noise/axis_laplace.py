@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
+from whereish.arrays import ByteArray, Cells, FloatArray, IntArray, WordArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import Calibrated, probability
@@ -88,7 +88,7 @@ class _AxisLaplace(LatticeNoise, Calibrated):
     def _fast(
         self, words: WordArray, secrets: FloatArray, cells: IntArray, state: ByteArray
     ) -> int:
-        return _cells(words, secrets, self.epsilon.per_m, self.resolution, cells, state)
+        return _cells(words, secrets, self.epsilon.per_m, self.resolution, (cells, state))
 
     def _exact(self, uniforms: Sequence[LazyUniform], secret: FloatArray) -> list[arb] | int:
         from flint import arb
@@ -168,15 +168,9 @@ class ManhattanLaplace(_AxisLaplace, OnPlane):
 
 
 @kernel
-def _cells(
-    words: WordArray,
-    secrets: FloatArray,
-    level: float,
-    step: float,
-    cells: IntArray,
-    state: ByteArray,
-) -> int:
+def _cells(words: WordArray, secrets: FloatArray, level: float, step: float, out: Cells) -> int:
     """Cells of x ± (-ln U / eps) on each axis; errors as in planar_laplace._cells."""
+    cells, state = out
     left = 0
     axes = secrets.shape[1]
     for i in range(secrets.shape[0]):

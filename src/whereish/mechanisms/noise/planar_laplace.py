@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from whereish.arrays import ByteArray, FloatArray, IntArray, WordArray
+from whereish.arrays import ByteArray, Cells, FloatArray, IntArray, WordArray
 from whereish.compiled import kernel
 from whereish.mechanisms.calibration import Calibrated, probability
 from whereish.mechanisms.noise.lattice_noise import PlanarNoise
@@ -148,7 +148,7 @@ class PlanarLaplace(PlanarNoise, Calibrated):
     def _fast(
         self, words: WordArray, secrets: FloatArray, cells: IntArray, state: ByteArray
     ) -> int:
-        return _cells(words, secrets, self.level, self.resolution, cells, state)
+        return _cells(words, secrets, self.level, self.resolution, (cells, state))
 
     def _exact(self, uniforms: Sequence[LazyUniform], secret: FloatArray) -> list[arb] | int:
         from flint import arb
@@ -171,19 +171,13 @@ def _angle_words(offset: FloatArray) -> WordArray:
 
 
 @kernel
-def _cells(
-    words: WordArray,
-    secrets: FloatArray,
-    level: float,
-    step: float,
-    cells: IntArray,
-    state: ByteArray,
-) -> int:
+def _cells(words: WordArray, secrets: FloatArray, level: float, step: float, out: Cells) -> int:
     """Cells of x + r (cos t, sin t), with the error of the doubles bounded.
 
     The logarithm is off by at most :func:`log_errors`, which also covers the rounding of the
     product a b; :func:`moved_cell` covers the rest.
     """
+    cells, state = out
     left, scale = 0, 1 / level
     for i in range(secrets.shape[0]):
         a, b = fraction(words[3 * i], 0), fraction(words[3 * i + 1], 0)

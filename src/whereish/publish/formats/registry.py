@@ -21,42 +21,29 @@ STATEMENT = "{statement}"
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A kind of file.
-
-    Attributes
-    ----------
-    suffixes
-        The endings of its names.
-    geometry
-        "none": a location is two columns; "optional": or a geometry; "only": the first
-        location is a geometry, in WGS84 degrees.
-    carries_statement
-        Whether the file itself holds its guarantee; otherwise that stands beside the file.
-    module
-        Which module of this folder has its `open_table` and `write_table`, and perhaps its
-        `default_geometry`.
-    options
-        What that module is to know: of `text.delimited` the delimiter, of `gdal` the driver and
-        the options of its writer, with :data:`STATEMENT` where the statement goes.
-    written
-        Whether releases are written in it; others are read alone.
-    several_geometries
-        Whether further locations may be geometries too, and not the first alone.
-    runs_formulas
-        Whether spreadsheets open it, and take some text for formulas.
-    holds_tracks
-        Whether devices record a person's track in it.
-    """
+    """A kind of file."""
 
     suffixes: tuple[str, ...]
+    """The endings of its names."""
     geometry: Literal["none", "optional", "only"]
+    """"none": a location is two columns; "optional": or a geometry; "only": the first location is a
+    geometry, in WGS84 degrees."""
     carries_statement: bool
+    """Whether the file itself holds its guarantee; otherwise that stands beside the file."""
     module: str
+    """Which module of this folder has its `open_table` and `write_table`, and perhaps its
+    `default_geometry`."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """What that module is to know: of `text.delimited` the delimiter, of `gdal` the driver and the
+    options of its writer, with :data:`STATEMENT` where the statement goes."""
     several_geometries: bool = False
+    """Whether further locations may be geometries too, and not the first alone."""
     written: bool = True
+    """Whether releases are written in it; others are read alone."""
     runs_formulas: bool = False
+    """Whether spreadsheets open it, and take some text for formulas."""
     holds_tracks: bool = False
+    """Whether devices record a person's track in it."""
 
     def load(self) -> Any:
         """The module that reads and writes it."""

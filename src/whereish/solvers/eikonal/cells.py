@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ __all__ = [
     "LEAST_PRICE",
     "BuiltLaw",
     "Comparison",
+    "Search",
     "check_resolution",
     "exponential_law",
     "framed_law",
@@ -43,6 +44,16 @@ __all__ = [
 ]
 
 RoundProgress = Progress
+
+
+class Search(TypedDict, total=False):
+    """How laws are searched for, whatever they are laws of: see :func:`law_on_cells`."""
+
+    neighbours: int
+    frame: int | None
+    progress: RoundProgress | None
+
+
 Prices = Callable[[FloatArray, tuple[float, float], int], FloatArray]
 """Edge prices of a framed map, from its levels, the sides of a cell and the neighbours."""
 
@@ -235,9 +246,9 @@ def framed_law(
     cell: tuple[float, float],
     prices: Prices,
     *,
-    neighbours: int,
-    frame: int | None,
-    progress: RoundProgress | None,
+    neighbours: int = 32,
+    frame: int | None = None,
+    progress: RoundProgress | None = None,
     prior: FloatArray | None = None,
 ) -> BuiltLaw:
     """The law of a map with its frame (as in :func:`law_on_cells`), at the edge prices given."""

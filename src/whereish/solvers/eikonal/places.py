@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from whereish.solvers.eikonal.bilinear_bound import corner_levels, square_factor
 from whereish.solvers.eikonal.cells import (
     LEAST_PRICE,
     BuiltLaw,
-    RoundProgress,
+    Search,
     framed_law,
     least_price,
 )
@@ -63,17 +64,11 @@ _STEEPEST = 1.1  # times the least level around: beyond, an edge cannot be had a
 
 
 @one_blas_thread()
-def law_on_places(
-    eps: FloatArray,
-    cell: tuple[float, float],
-    *,
-    neighbours: int = 32,
-    frame: int | None = None,
-    progress: RoundProgress | None = None,
-) -> BuiltLaw:
+def law_on_places(eps: FloatArray, cell: tuple[float, float], **search: Unpack[Search]) -> BuiltLaw:
     """A law whose bilinear interpolation keeps |grad ln P(y | x)| <= eps(x) everywhere.
 
-    The parameters are those of :func:`~whereish.solvers.eikonal.cells.law_on_cells`.
+    The parameters are those of :func:`~whereish.solvers.eikonal.cells.law_on_cells`, with 32
+    neighbours by default.
     """
     shape = (eps.shape[0], eps.shape[1])
     levels = np.minimum(eps, _STEEPEST * _least_around(eps))
@@ -88,14 +83,7 @@ def law_on_places(
                 f" the map would be lowered to {float((levels / eps).min()):.2g} of what was asked"
                 " for; use larger cells or a smoother map"
             )
-        built = framed_law(
-            used,
-            cell,
-            prices_on_places,
-            neighbours=neighbours,
-            frame=frame,
-            progress=progress,
-        )
+        built = framed_law(used, cell, prices_on_places, **search)
         if eps.size == 1:
             return replace(built, gradient_factor=0.0)
         if tip > _HARMLESS_TIP and 1 not in shape and _reach(built) > _SPREAD * CORE:

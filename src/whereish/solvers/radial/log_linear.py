@@ -31,23 +31,16 @@ _MOST_NODES = 4096
 
 @dataclass(frozen=True, eq=False)
 class LogLinear:
-    """A radial R, up to its norm: arrays of n + 1 edges and n values of ln R at either end.
-
-    Parameters
-    ----------
-    edges
-        0 = edge_0 < edge_1 < ...; the last may be infinite, for a tail exp(-slope r).
-    left, right
-        ln R just after and just before the edges of each piece, in any common scale;
-        `right` of an unbounded piece is ignored.
-    slope
-        Decay of the unbounded piece, per metre.
-    """
+    """A radial R, up to its norm: arrays of n + 1 edges and n values of ln R at either end."""
 
     edges: FloatArray
+    """0 = edge_0 < edge_1 < ...; the last may be infinite, for a tail exp(-slope r)."""
     left: FloatArray
+    """ln R just after the first edge of each piece, in any scale,"""
     right: FloatArray
+    """and just before its last, in the same; that of an unbounded piece is ignored."""
     slope: float = 0.0
+    """Decay of the unbounded piece, per metre."""
 
     def __repr__(self) -> str:
         return f"LogLinear({len(self.left)} pieces up to {self.edges[-1]:.6g} m)"

@@ -40,50 +40,50 @@ def _masses_at(A: Any, E: Any, here: int, cells: Any, v: Any, h: Any, w: Any) ->
 
 
 @kernel
-def _masses(block: Any, here: int, shape: Any, weights: Any, w: Any) -> bool:
-    """Masses (16, 64) at the points around a node into `w`; False where none is worth a sum."""
+def _masses(block: Any, here: int, shape: Any, weights: Any) -> Any:
+    """Masses (16, 64) at the points around a node; (0, 64) where none is worth a sum."""
     A, E, top = block
-    if top[here] < _FAR:
-        return False
+    w = np.empty((0 if top[here] < _FAR else 16, LANES), np.float32)
     cells = np.empty(9, np.int64)
     around(here // shape[1], here % shape[1], shape, cells)
-    for point in range(16):
+    for point in range(len(w)):
         _masses_at(A, E, here, cells, weights[point // 4], weights[point % 4], w[point])
-    return True
+    return w
+
+
+@kernel
+def _place(node: Any, offsets: Any, point: int) -> tuple[float, float]:
+    """Where one of the 16 points around a node is."""
+    return node[0] + offsets[point % 4, 0], node[1] + offsets[point // 4, 1]
 
 
 @kernel
 def _add_distances(block: Any, shape: Any, rule: Any, places: Any, to: Any, out: Any) -> None:
     weights, offsets = rule
-    w = np.empty((16, LANES), np.float32)
     for here in range(len(places)):
-        if _masses(block, here, shape, weights, w):
-            for point in range(16):
-                x = places[here, 0] + offsets[point % 4, 0]
-                y = places[here, 1] + offsets[point // 4, 1]
-                p, mass, total = w[point], 0.0, 0.0
-                for k in range(len(to)):
-                    mass += p[k]
-                    total += p[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
-                out[here, point, 0] += mass
-                out[here, point, 1] += total
+        w = _masses(block, here, shape, weights)
+        for point in range(len(w)):
+            x, y = _place(places[here], offsets, point)
+            p, mass, total = w[point], 0.0, 0.0
+            for k in range(len(to)):
+                mass += p[k]
+                total += p[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
+            out[here, point, 0] += mass
+            out[here, point, 1] += total
 
 
 @kernel
 def _add_posteriors(block: Any, shape: Any, rule: Any, places: Any, scale: Any, out: Any) -> None:
     weights, offsets = rule
-    w = np.empty((16, LANES), np.float32)
     for here in range(len(places)):
-        if _masses(block, here, shape, weights, w):
-            for point in range(16):
-                share = scale[here, point]
-                x = places[here, 0] + offsets[point % 4, 0]
-                y = places[here, 1] + offsets[point // 4, 1]
-                for k in range(len(out)):
-                    p = share * w[point, k]
-                    out[k, 0] += p
-                    out[k, 1] += p * x
-                    out[k, 2] += p * y
+        w = _masses(block, here, shape, weights)
+        for point in range(len(w)):
+            x, y = _place(places[here], offsets, point)
+            for k in range(len(out)):
+                p = scale[here, point] * w[point, k]
+                out[k, 0] += p
+                out[k, 1] += p * x
+                out[k, 2] += p * y
 
 
 def squared_distances(

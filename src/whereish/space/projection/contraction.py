@@ -49,21 +49,14 @@ _INVERSE_M = 5e-3
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """How a plane shortens distances around a region.
-
-    Parameters
-    ----------
-    factor
-        Metres of the plane for each true metre, at least; 0 where nothing is known.
-    reach_m
-        How far from the region that holds, in true metres.
-    return_m
-        How far from its place PROJ may return from the plane.
-    """
+    """How a plane shortens distances around a region."""
 
     factor: float
+    """Metres of the plane for each true metre, at least; 0 where nothing is known."""
     reach_m: float
+    """How far from the region that holds, in true metres."""
     return_m: float
+    """How far from its place PROJ may return from the plane."""
 
 
 @lru_cache(maxsize=256)

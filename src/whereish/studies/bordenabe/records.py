@@ -68,10 +68,5 @@ def _meters(run: Run) -> None:
     run.table("How often the likeliest candidate is the true one", head, rows)
 
 
-STUDY = Study(
-    "b-records",
-    "Registration dates and smart meters: Figures 4.1 to 4.4",
-    "B",
-    41,
-    in_turn(_dates, _meters),
-)
+_run = in_turn(_dates, _meters)
+STUDY = Study("b-records", "Registration dates and smart meters: Figures 4.1 to 4.4", "B", 41, _run)

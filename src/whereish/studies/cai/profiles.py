@@ -123,10 +123,7 @@ def _errors(run: Run) -> None:
     run.table(f"Errors and non-zero counts, {source}, {len(some)} users sampled", head, rows)
 
 
+_run = in_turn(_small, _budget, _errors)
 STUDY = Study(
-    "c-profiles",
-    "PriLocation: small tables, budget, errors on two levels",
-    "C",
-    32,
-    in_turn(_small, _budget, _errors),
+    "c-profiles", "PriLocation: small tables, budget, errors on two levels", "C", 32, _run
 )

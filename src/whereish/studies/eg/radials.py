@@ -97,10 +97,5 @@ def _location_privacy(run: Run) -> None:
     run.table("(1 km, eps)-location privacy: expected distance", head, rows)
 
 
-STUDY = Study(
-    "eg-radials",
-    "Optimal radials: Figures 2 and 3, and beyond",
-    "EG",
-    22,
-    in_turn(_single_point, _laplace, _location_privacy),
-)
+_run = in_turn(_single_point, _laplace, _location_privacy)
+STUDY = Study("eg-radials", "Optimal radials: Figures 2 and 3, and beyond", "EG", 22, _run)

@@ -145,10 +145,5 @@ def _figure_4(run: Run) -> None:
     run.table("Expected distances from real positions", head, listed)
 
 
-STUDY = Study(
-    "eg-symmetry",
-    "What symmetry costs: Figures 1 and 4",
-    "EG",
-    24,
-    in_turn(_box, _paris, _figure_4),
-)
+_run = in_turn(_box, _paris, _figure_4)
+STUDY = Study("eg-symmetry", "What symmetry costs: Figures 1 and 4", "EG", 24, _run)

@@ -24,13 +24,6 @@ class Verdict(StrEnum):
 class Finding:
     """What a study found of a published number.
 
-    Attributes
-    ----------
-    obtained
-        The number that the study computed; None where it could compute none.
-    reason
-        Why the two differ, or why there is nothing to compare: said only in these cases.
-
     Raises
     ------
     InvalidInput
@@ -39,7 +32,9 @@ class Finding:
 
     published: Published
     obtained: float | None
+    """The number that the study computed; None where it could compute none."""
     reason: str = ""
+    """Why the two differ, or why there is nothing to compare: said only in these cases."""
 
     def __post_init__(self) -> None:
         if self.obtained is None and not self.reason:

@@ -37,25 +37,18 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """A number of a source.
-
-    Attributes
-    ----------
-    key
-        The study's name, a dot, and a name of its own.
-    tolerance
-        How far from the value an obtained number may be and still match: mostly half a unit of
-        the last digit printed.
-    setting
-        What it is a number of.
-    """
+    """A number of a source."""
 
     key: str
+    """The study's name, a dot, and a name of its own."""
     source: str
     where: str
     value: float
     tolerance: float
+    """How far from the value an obtained number may be and still match: mostly half a unit of the
+    last digit printed."""
     setting: str
+    """What it is a number of."""
     unit: str = ""
     relation: Relation = Relation.EQUALS
 

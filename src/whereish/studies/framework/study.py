@@ -24,25 +24,17 @@ Watch = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Study:
-    """What is reproduced, and how.
-
-    Attributes
-    ----------
-    name
-        As on the command line; keys of its published numbers start with it.
-    source
-        A key of :data:`~whereish.studies.framework.published.SOURCES`.
-    seed
-        Of all that is drawn; printed with the results.
-    run
-        Does the work, and writes what it finds to the :class:`Run` that it is given.
-    """
+    """What is reproduced, and how."""
 
     name: str
+    """As on the command line; keys of its published numbers start with it."""
     title: str
     source: str
+    """A key of :data:`~whereish.studies.framework.published.SOURCES`."""
     seed: int
+    """Of all that is drawn; printed with the results."""
     run: Callable[[Run], None]
+    """Does the work, and writes what it finds to the :class:`Run` that it is given."""
 
 
 def in_turn(*parts: Callable[[Run], None]) -> Callable[[Run], None]:
