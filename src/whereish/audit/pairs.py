@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ _DIRECTIONS = 16
 _MOST_AXES = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
+class Pair(NamedTuple):
     """Two secrets and their distance."""
 
     x: FloatArray

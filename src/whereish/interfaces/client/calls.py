@@ -23,6 +23,7 @@ __all__ = [
     "Call",
     "Offer",
     "Report",
+    "Reported",
     "again_after",
     "budget_call",
     "certificate_call",
@@ -40,23 +41,29 @@ _AGAIN: Final = (429, 502, 503, 504)
 _LONGEST_S: Final = 30.0
 
 
-@dataclass(frozen=True)
-class Report:
-    """A report that a service drew and charged; `accuracy_m` holds it with probability 0.95."""
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """A place that a service drew; `accuracy_m` holds it with probability 0.95."""
 
-    lon: float
-    lat: float
+    lon: float = field(repr=False)
+    lat: float = field(repr=False)
+    accuracy_m: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Reported):
+    """A report that a service drew and charged."""
+
     mechanism: str
     epsilon: Epsilon
     charged: bool
-    accuracy_m: float | None = None
 
     def __repr__(self) -> str:
         return f"Report(by {self.mechanism!r} at {self.epsilon}, within {self.accuracy_m} m)"
 
 
-@dataclass(frozen=True)
-class Around:
+@dataclass(frozen=True, kw_only=True)
+class Around(Reported):
     """What is near a place, nearest first; the results are as secret as the place.
 
     `complete` says that they are all within the radius that was asked for.  The service's source
@@ -64,13 +71,10 @@ class Around:
     """
 
     results: list[dict[str, Any]] = field(repr=False)
-    lon: float = field(repr=False)
-    lat: float = field(repr=False)
     retrieval_radius_m: float
     confidence: float
     fetched: int
     complete: bool
-    accuracy_m: float | None = None
 
     def __len__(self) -> int:
         return len(self.results)
@@ -140,7 +144,7 @@ def new_key() -> str:
 def report_call(lon: float, lat: float, mechanism: str | None, subject: str | None) -> Call[Report]:
     """Ask for one report."""
     body = {"lon": float(lon), "lat": float(lat), **_named(mechanism, subject)}
-    return Call("POST", "/v1/report", body, lambda said: _reports(said, [said])[0], charges=True)
+    return Call("POST", "/v1/report", body, _report, charges=True)
 
 
 def reports_call(
@@ -192,15 +196,18 @@ def _named(mechanism: str | None, subject: str | None) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _report(said: Any) -> Report:
+    return _reports(said, [{"lon": said["lon"], "lat": said["lat"]}])[0]
+
+
 def _reports(said: Any, places: Any) -> list[Report]:
     return [
         Report(
-            place["lon"],
-            place["lat"],
-            said["mechanism"],
-            Epsilon.per_metre(said["epsilon_per_m"]),
-            said["charged"],
-            said.get("accuracy_m"),
+            **place,
+            mechanism=said["mechanism"],
+            epsilon=Epsilon.per_metre(said["epsilon_per_m"]),
+            charged=said["charged"],
+            accuracy_m=said.get("accuracy_m"),
         )
         for place in places
     ]

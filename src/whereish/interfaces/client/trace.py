@@ -6,24 +6,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from whereish.interfaces.client.calls import Call
+from whereish.interfaces.client.calls import Call, Reported
 
 __all__ = ["AsyncTrace", "Step", "Trace", "begin_call"]
 
 
-@dataclass(frozen=True)
-class Step:
+@dataclass(frozen=True, kw_only=True)
+class Step(Reported):
     """A report of a trace: fresh noise, or what was predicted from earlier reports.
 
-    `accuracy_m` holds it with probability 0.95, over fresh and predicted reports together.
+    `accuracy_m` is over fresh and predicted reports together.
     """
 
     step: int
-    lon: float
-    lat: float
     fresh: bool
     spent_per_m: float
-    accuracy_m: float | None = None
 
     def __repr__(self) -> str:
         return f"Step({self.step}, {'fresh' if self.fresh else 'predicted'})"

@@ -24,7 +24,7 @@ from whereish.interfaces.service.config import Limits
 from whereish.interfaces.service.metrics import Metrics
 from whereish.interfaces.service.tokens import EVERYBODY, Token, TokenFile
 
-__all__ = ["TOKEN", "Guard", "Handed", "Rates", "read_body"]
+__all__ = ["TOKEN", "Endpoint", "Guard", "Handed", "Rates", "read_body"]
 
 TOKEN: Final = "whereish.token"
 OPEN: Final = "/healthz"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -16,8 +15,7 @@ from whereish.interfaces.service.config import NAME
 __all__ = ["document", "page"]
 
 
-@dataclass(frozen=True)
-class _Operation:
+class _Operation(NamedTuple):
     """One method of one path."""
 
     method: str

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from whereish.interfaces.http.problems import Problem
 from whereish.interfaces.service import messages
 from whereish.interfaces.service.config import NAME, Config
-from whereish.interfaces.service.layers import TOKEN, Handed, read_body
+from whereish.interfaces.service.layers import TOKEN, Endpoint, Handed, read_body
 from whereish.interfaces.service.messages import decoded
 from whereish.interfaces.service.metrics import Metrics
 from whereish.interfaces.service.offered import VERSION, Offered, OfferedTrace
@@ -272,22 +272,28 @@ class Service:
 
 def routes(service: Service) -> list[Route]:
     """The paths of the service."""
+    posted: dict[str, Endpoint] = {
+        "/v1/report": service.report,
+        "/v1/nearby": partial(nearby, service),
+        "/v1/owntracks": partial(owntracks, service),
+        "/v1/traces": service.begin,
+        "/v1/traces/{session}/steps": service.step,
+    }
+    got: dict[str, Endpoint] = {
+        "/v1/mechanisms": service.mechanisms,
+        "/v1/mechanisms/{id}": service.mechanism,
+        "/v1/mechanisms/{id}/certificate": service.certificate,
+        "/v1/budget/{subject}": service.budget,
+        "/healthz": service.healthz,
+        "/readyz": service.readyz,
+        "/metrics": service.scrape,
+        "/openapi.json": service.openapi,
+        "/docs": service.docs,
+    }
     return [
-        Route("/v1/report", service.report, methods=["POST"]),
-        Route("/v1/nearby", partial(nearby, service), methods=["POST"]),
-        Route("/v1/owntracks", partial(owntracks, service), methods=["POST"]),
-        Route("/v1/traces", service.begin, methods=["POST"]),
-        Route("/v1/traces/{session}/steps", service.step, methods=["POST"]),
+        *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posted.items()),
         Route("/v1/traces/{session}", service.close, methods=["DELETE"]),
-        Route("/v1/mechanisms", service.mechanisms, methods=["GET"]),
-        Route("/v1/mechanisms/{id}", service.mechanism, methods=["GET"]),
-        Route("/v1/mechanisms/{id}/certificate", service.certificate, methods=["GET"]),
-        Route("/v1/budget/{subject}", service.budget, methods=["GET"]),
-        Route("/healthz", service.healthz, methods=["GET"]),
-        Route("/readyz", service.readyz, methods=["GET"]),
-        Route("/metrics", service.scrape, methods=["GET"]),
-        Route("/openapi.json", service.openapi, methods=["GET"]),
-        Route("/docs", service.docs, methods=["GET"]),
+        *(Route(path, endpoint, methods=["GET"]) for path, endpoint in got.items()),
     ]
 
 

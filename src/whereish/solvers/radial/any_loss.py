@@ -36,7 +36,7 @@ from whereish.privacy.distinguishability import Distinguishability
 from whereish.solvers.radial.log_linear import LogLinear
 from whereish.solvers.radial.loss import Loss
 from whereish.solvers.radial.node_lp import closure, hat_moments
-from whereish.solvers.radial.optimum import RadialOptimum, checked_decay
+from whereish.solvers.radial.optimum import RadialOptimum, Tail, checked_decay
 from whereish.solvers.radial.programme import least_cost
 from whereish.solvers.radial.ratio import largest_radial_ratio
 from whereish.solvers.radial.steps import aligned_step, jumps_of
@@ -123,11 +123,7 @@ class _Nodes:
 
 @one_blas_thread()
 def optimal_radial_any(
-    ell: Distinguishability,
-    loss: Loss,
-    *,
-    bound: float = math.inf,
-    tail: tuple[tuple[float, float], ...] = (),
+    ell: Distinguishability, loss: Loss, *, bound: float = math.inf, tail: Tail = ()
 ) -> RadialOptimum:
     """As :func:`~whereish.solvers.radial.optimum.optimal_radial`, for any loss."""
     decay = checked_decay(ell, bound, tail)
@@ -166,7 +162,7 @@ def _nodes(
     ell: Distinguishability,
     loss: Loss,
     decay: float,
-    tail: tuple[tuple[float, float], ...],
+    tail: Tail,
     bound: float,
 ) -> _Nodes:
     flat = 0.0 if math.isinf(bound) else 1 / math.sqrt(math.pi * bound)
@@ -208,7 +204,7 @@ def _solved(
     nodes: _Nodes,
     loss: Loss,
     bound: float,
-    tail: tuple[tuple[float, float], ...],
+    tail: Tail,
     limits: FloatArray,
     slope: float,
 ) -> tuple[FloatArray, tuple[float, FloatArray]]:
@@ -249,9 +245,7 @@ def _linear_programme(
     return found
 
 
-def _why_empty(
-    nodes: _Nodes, bound: float, tail: tuple[tuple[float, float], ...], slope: float
-) -> str:
+def _why_empty(nodes: _Nodes, bound: float, tail: Tail, slope: float) -> str:
     """Which limit leaves Omega(M, rho) empty, as far as one alone shows it."""
     within = "" if math.isinf(bound) else f" with density at most {bound:.4g} per m²"
     upper = nodes.largest(bound)
@@ -295,7 +289,7 @@ def _from_below(
     nodes: _Nodes,
     loss: Loss,
     bound: float,
-    tail: tuple[tuple[float, float], ...],
+    tail: Tail,
     prices: tuple[float, FloatArray],
     reached: float,
 ) -> float:

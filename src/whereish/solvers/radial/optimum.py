@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,7 +30,10 @@ from whereish.solvers.radial.ratio import RadialRatio, largest_radial_ratio
 from whereish.solvers.radial.steps import aligned_step, jumps_of
 from whereish.threads import one_blas_thread
 
-__all__ = ["RadialOptimum", "checked_decay", "optimal_radial"]
+__all__ = ["RadialOptimum", "Tail", "checked_decay", "optimal_radial"]
+
+Tail: TypeAlias = tuple[tuple[float, float], ...]
+"""Pairs (q, rho): P(|v| > q) <= rho for distances q in metres."""
 
 _STEP = 0.03  # between nodes, for smooth l and loss
 _STAIR_STEP = 0.01  # where l jumps and few of its constraints matter: a staircase
@@ -116,11 +120,7 @@ class _Problem:
 
 @one_blas_thread()
 def optimal_radial(
-    ell: Distinguishability,
-    loss: Loss,
-    *,
-    bound: float = math.inf,
-    tail: tuple[tuple[float, float], ...] = (),
+    ell: Distinguishability, loss: Loss, *, bound: float = math.inf, tail: Tail = ()
 ) -> RadialOptimum:
     """Minimise the expected loss over circular noise that keeps l.
 
@@ -143,9 +143,7 @@ def optimal_radial(
     return RadialOptimum(radial, reached, _from_below(problem, solution), ratio)
 
 
-def checked_decay(
-    ell: Distinguishability, bound: float, tail: tuple[tuple[float, float], ...]
-) -> float:
+def checked_decay(ell: Distinguishability, bound: float, tail: Tail) -> float:
     """How fast a tail may fall under l, once M, rho and l are such that noise can exist."""
     if not bound > 0:
         raise InvalidInput(f"the bound M must be > 0 per square metre; got {bound!r}")
@@ -169,7 +167,7 @@ def _problem(
     ell: Distinguishability,
     loss: Loss,
     bound: float,
-    tail: tuple[tuple[float, float], ...],
+    tail: Tail,
     decay: float,
 ) -> _Problem:
     unit = 1 / decay
@@ -362,9 +360,7 @@ def _minorant(
     return np.asarray(f - 2.0**-44 * 2 * math.pi * (np.abs(cost) + abs(price) * r))
 
 
-def _disk(
-    ell: Distinguishability, loss: Loss, bound: float, tail: tuple[tuple[float, float], ...]
-) -> RadialOptimum:
+def _disk(ell: Distinguishability, loss: Loss, bound: float, tail: Tail) -> RadialOptimum:
     """A single point has nothing to hide: the uniform disk of density M is optimal.
 
     No density below M puts more mass within any radius (the bathtub principle).

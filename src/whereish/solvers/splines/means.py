@@ -40,9 +40,10 @@ def _masses_at(A: Any, E: Any, here: int, cells: Any, v: Any, h: Any, w: Any) ->
 
 
 @kernel
-def _masses(block: Any, here: int, shape: Any, weights: Any) -> Any:
+def _masses(block: Any, here: int, shape: Any, rule: Any) -> Any:
     """Masses (16, 64) at the points around a node; (0, 64) where none is worth a sum."""
     A, E, top = block
+    weights, _ = rule
     w = np.empty((0 if top[here] < _FAR else 16, LANES), np.float32)
     cells = np.empty(9, np.int64)
     around(here // shape[1], here % shape[1], shape, cells)
@@ -52,18 +53,18 @@ def _masses(block: Any, here: int, shape: Any, weights: Any) -> Any:
 
 
 @kernel
-def _place(node: Any, offsets: Any, point: int) -> tuple[float, float]:
+def _place(node: Any, rule: Any, point: int) -> tuple[float, float]:
     """Where one of the 16 points around a node is."""
+    _, offsets = rule
     return node[0] + offsets[point % 4, 0], node[1] + offsets[point // 4, 1]
 
 
 @kernel
 def _add_distances(block: Any, shape: Any, rule: Any, places: Any, to: Any, out: Any) -> None:
-    weights, offsets = rule
     for here in range(len(places)):
-        w = _masses(block, here, shape, weights)
+        w = _masses(block, here, shape, rule)
         for point in range(len(w)):
-            x, y = _place(places[here], offsets, point)
+            x, y = _place(places[here], rule, point)
             p, mass, total = w[point], 0.0, 0.0
             for k in range(len(to)):
                 mass += p[k]
@@ -74,11 +75,10 @@ def _add_distances(block: Any, shape: Any, rule: Any, places: Any, to: Any, out:
 
 @kernel
 def _add_posteriors(block: Any, shape: Any, rule: Any, places: Any, scale: Any, out: Any) -> None:
-    weights, offsets = rule
     for here in range(len(places)):
-        w = _masses(block, here, shape, weights)
+        w = _masses(block, here, shape, rule)
         for point in range(len(w)):
-            x, y = _place(places[here], offsets, point)
+            x, y = _place(places[here], rule, point)
             for k in range(len(out)):
                 p = scale[here, point] * w[point, k]
                 out[k, 0] += p

@@ -21,8 +21,8 @@ Where reports may cross an edge of the projection or a pole, nothing is known, a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,8 +47,7 @@ _INVERSE_M = 5e-3
 """PROJ finds latitudes by iteration to 1e-10 radians, authalic ones by a series to 2 mm."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contraction:
+class Contraction(NamedTuple):
     """How a plane shortens distances around a region."""
 
     factor: float
