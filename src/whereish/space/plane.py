@@ -27,7 +27,13 @@ from whereish.space.box import Box
 from whereish.space.points import Points, stacked_degrees
 from whereish.space.projection.contraction import Contraction, contraction_at, contraction_of
 from whereish.space.projection.operation import Operation, available_operations, operation_for
-from whereish.space.projection.stretch import Stretch, stretch_of
+from whereish.space.projection.stretch import (
+    NO_STRETCH,
+    SLACK_DEGREES,
+    UTM_SCALE,
+    Stretch,
+    stretch_of,
+)
 from whereish.space.sphere import FARTHEST_M
 from whereish.units import Length
 
@@ -35,15 +41,6 @@ if TYPE_CHECKING:
     from pyproj import Transformer
 
 __all__ = ["Plane"]
-
-_SLACK_DEGREES = 2e-6
-"""Places return from the plane to within this: PROJ turns Helmert's rotation back only to
-theta² times the Earth's radius, 0.13 m for 30 seconds of arc."""
-
-
-_NONE = Stretch(1.0, True)
-_UTM_SCALE = 1.001
-"""What UTM keeps within its zone: 0.9996 on its meridian, 1.00098 three degrees off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +113,7 @@ class Plane:
         place = np.array([at], dtype=np.float64)
         self.check_region(place)
         lon, lat = (float(axis[0]) for axis in _inverse(self._transformer(), *place.T))
-        tiny = _SLACK_DEGREES
+        tiny = SLACK_DEGREES
         part = Box(lon - tiny, lat - tiny, lon + tiny, lat + tiny)
         return contraction_at(self.crs, self.region, self.shift, part, further)
 
@@ -156,7 +153,7 @@ class Plane:
     @property
     def _stretch(self) -> Stretch:
         if self.crs is None or self.region is None:
-            return _NONE
+            return NO_STRETCH
         return stretch_of(self.crs, self.region, self.shift)
 
     @classmethod
@@ -206,7 +203,7 @@ class Plane:
         if region.y_low >= -80 and region.y_high <= 84 and region.width <= 10:
             zone = min(int((lon + 180) // 6) + 1, 60)
             utm = cls.projected(f"EPSG:{(32600 if lat >= 0 else 32700) + zone}", region)
-            if utm.scale <= _UTM_SCALE:
+            if utm.scale <= UTM_SCALE:
                 return utm
         return cls.projected(
             f"+proj=laea +lat_0={lat!r} +lon_0={lon!r} +datum=WGS84 +units=m", region
@@ -276,7 +273,7 @@ class Plane:
         """
         if self.crs is not None:
             degrees = _inverse(self._transformer(), coordinates[:, 0], coordinates[:, 1])
-            self._refuse_outside(np.column_stack(degrees), slack=_SLACK_DEGREES)
+            self._refuse_outside(np.column_stack(degrees), slack=SLACK_DEGREES)
 
     def in_region(self, coordinates: FloatArray) -> NDArray[np.bool_]:
         """Which rows lie in the declared region; all of them where none is declared."""

@@ -12,7 +12,6 @@ from whereish.solvers.splines.bound import (
     _chebyshev,
     _degrees,
     _lagrange,
-    _largest_changes,
     _least_normaliser,
     _Mean,
     _mean,
@@ -155,7 +154,7 @@ def test_changes_are_those_of_all_nine_cells():
     rows, cols = 5, 6
     along, across = rng.random((rows - 1, cols)), rng.random((rows, cols - 1))
     laws = CellLaws(lambda: iter(()), np.zeros((rows, cols)), across, along, 1.0)
-    down, right = _largest_changes(laws)
+    down, right = laws.change
     for i in range(rows):
         for j in range(cols):
             near_i = range(max(i - 1, 0), min(i + 2, rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from whereish.errors import InvalidInput
 from whereish.interfaces.http.problems import Problem
@@ -15,14 +15,13 @@ from whereish.interfaces.workbench.uploads import Scratch
 __all__ = ["Bench", "Shelved"]
 
 
-@dataclass(frozen=True)
-class Shelved:
+class Shelved(NamedTuple):
     """A mechanism that other views may use."""
 
     id: str
     kind: str
     title: str
-    mechanism: Any = field(repr=False)
+    mechanism: Any
 
 
 @dataclass

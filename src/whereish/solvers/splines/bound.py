@@ -47,6 +47,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,26 @@ class CellLaws:
     across: FloatArray
     along: FloatArray
     deepest: float
+
+    @cached_property
+    def change(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the differences of a_y along y and x among the nine cells around each."""
+        rows, cols = self.log_sums.shape
+        out = []
+        for edges, axis in ((self.along, 0), (self.across, 1)):
+            first = [(0, 0), (0, 0)]
+            first[axis] = (1, 1)
+            wide = np.pad(edges, first)
+            if axis == 0:
+                either = np.maximum(wide[:-1], wide[1:])
+                side = np.pad(either, [(0, 0), (1, 1)], mode="edge")
+                either = np.maximum(np.maximum(side[:, :-2], side[:, 1:-1]), side[:, 2:])
+            else:
+                either = np.maximum(wide[:, :-1], wide[:, 1:])
+                side = np.pad(either, [(1, 1), (0, 0)], mode="edge")
+                either = np.maximum(np.maximum(side[:-2], side[1:-1]), side[2:])
+            out.append(np.asarray(either, np.float64).reshape(rows, cols))
+        return out[0], out[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,16 +226,16 @@ def _quadratic(
 
 def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mean:
     shape = laws.log_sums.shape
-    change = _largest_changes(laws)
+    change = laws.change
     degrees, missed = _degrees(change, cell, wanted)
     controls, radius = np.empty((degrees.size, 9, 2)), np.empty(degrees.size)
     acceptance = 1.0
     interpolants = []
     for degree in map(int, np.unique(degrees)):
         mine = np.flatnonzero(degrees == degree)
-        sums, absent = _sums(laws, cell, change, mine, degree)
+        sums, absent = _sums(laws, cell, mine, degree)
         means = np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0)
-        off = missed[mine] + _left_out(laws, cell, change, sums[..., 0], absent, degree, mine)
+        off = missed[mine] + _left_out(laws, cell, sums[..., 0], absent, degree, mine)
         interpolants.append((degree, mine, means, off))
         controls[mine], apart = _quadratic(means, degree, np.zeros(2), 1.0)
         radius[mine] = apart + off
@@ -223,26 +244,6 @@ def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mea
         acceptance = min(acceptance, least)
     steepest = np.hypot(change[0] / cell[0], change[1] / cell[1])
     return _Mean(controls, radius.reshape(shape), steepest, acceptance, interpolants)
-
-
-def _largest_changes(laws: CellLaws) -> tuple[FloatArray, FloatArray]:
-    """Bounds of the differences of a_y along y and x among the nine cells around each."""
-    rows, cols = laws.log_sums.shape
-    out = []
-    for edges, axis in ((laws.along, 0), (laws.across, 1)):
-        first = [(0, 0), (0, 0)]
-        first[axis] = (1, 1)
-        wide = np.pad(edges, first)
-        either = (
-            np.maximum(wide[:-1], wide[1:]) if axis == 0 else np.maximum(wide[:, :-1], wide[:, 1:])
-        )
-        side = np.pad(either, [(0, 0), (1, 1)] if axis == 0 else [(1, 1), (0, 0)], mode="edge")
-        if axis == 0:
-            either = np.maximum(np.maximum(side[:, :-2], side[:, 1:-1]), side[:, 2:])
-        else:
-            either = np.maximum(np.maximum(side[:-2], side[1:-1]), side[2:])
-        out.append(np.asarray(either, np.float64).reshape(rows, cols))
-    return out[0], out[1]
 
 
 def _degrees(
@@ -286,14 +287,10 @@ def _halvings(change: tuple[FloatArray, FloatArray]) -> NDArray[np.int64]:
 
 
 def _sums(
-    laws: CellLaws,
-    cell: tuple[float, float],
-    change: tuple[FloatArray, FloatArray],
-    mine: NDArray[np.intp],
-    degree: int,
+    laws: CellLaws, cell: tuple[float, float], mine: NDArray[np.intp], degree: int
 ) -> tuple[FloatArray, FloatArray]:
     """Sums (mine, n, n, 3) at the points of the cells `mine`, and the share of mass left out."""
-    points = _chebyshev(degree)
+    points, change = _chebyshev(degree), laws.change
     weights, slopes = (f(points).astype(np.float32) for f in (spline_weights, spline_slopes))
     floor = (-(_FAR + change[0] + change[1])).astype(np.float32).ravel()
     out = np.zeros((len(mine), degree + 1, degree + 1, 3))
@@ -309,7 +306,6 @@ def _sums(
 def _left_out(
     laws: CellLaws,
     cell: tuple[float, float],
-    change: tuple[FloatArray, FloatArray],
     mass: FloatArray,
     left_out: FloatArray,
     degree: int,
@@ -317,9 +313,9 @@ def _left_out(
 ) -> FloatArray:
     """How far reports that were left out, and roundings, move an interpolated mean at most."""
     height, width = cell
-    along, across = (part.ravel()[mine] for part in change)
+    along, across = (part.ravel()[mine] for part in laws.change)
     steep = np.hypot(across / width, along / height)
-    halvings = _halvings(change).ravel()[mine]
+    halvings = _halvings(laws.change).ravel()[mine]
     # As a share of the mass at any point: there a mass is at most e^span times that at the centre.
     whole = np.exp(laws.log_sums.ravel()[mine])
     absent = (left_out + _ROUNDING) * np.exp(along + across)

@@ -40,50 +40,45 @@ def _masses_at(A: Any, E: Any, here: int, cells: Any, v: Any, h: Any, w: Any) ->
 
 
 @kernel
-def _masses(block: Any, here: int, shape: Any, rule: Any) -> Any:
-    """Masses (16, 64) at the points around a node; (0, 64) where none is worth a sum."""
+def _points(block: Any, shape: Any, rule: Any, places: Any, w: Any) -> Any:
+    """Node, number and place of the 16 points around each node; `w` has the masses at the latest.
+
+    Nodes none of whose masses is worth a sum are left out.
+    """
     A, E, top = block
-    weights, _ = rule
-    w = np.empty((0 if top[here] < _FAR else 16, LANES), np.float32)
+    weights, offsets = rule
     cells = np.empty(9, np.int64)
-    around(here // shape[1], here % shape[1], shape, cells)
-    for point in range(len(w)):
-        _masses_at(A, E, here, cells, weights[point // 4], weights[point % 4], w[point])
-    return w
-
-
-@kernel
-def _place(node: Any, rule: Any, point: int) -> tuple[float, float]:
-    """Where one of the 16 points around a node is."""
-    _, offsets = rule
-    return node[0] + offsets[point % 4, 0], node[1] + offsets[point // 4, 1]
+    for here in range(len(places)):
+        if top[here] < _FAR:
+            continue
+        around(here // shape[1], here % shape[1], shape, cells)
+        for point in range(16):
+            a, b = point // 4, point % 4
+            _masses_at(A, E, here, cells, weights[a], weights[b], w)
+            yield here, point, places[here, 0] + offsets[b, 0], places[here, 1] + offsets[a, 1]
 
 
 @kernel
 def _add_distances(block: Any, shape: Any, rule: Any, places: Any, to: Any, out: Any) -> None:
-    for here in range(len(places)):
-        w = _masses(block, here, shape, rule)
-        for point in range(len(w)):
-            x, y = _place(places[here], rule, point)
-            p, mass, total = w[point], 0.0, 0.0
-            for k in range(len(to)):
-                mass += p[k]
-                total += p[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
-            out[here, point, 0] += mass
-            out[here, point, 1] += total
+    w = np.empty(LANES, np.float32)
+    for here, point, x, y in _points(block, shape, rule, places, w):
+        mass, total = 0.0, 0.0
+        for k in range(len(to)):
+            mass += w[k]
+            total += w[k] * ((to[k, 0] - x) ** 2 + (to[k, 1] - y) ** 2)
+        out[here, point, 0] += mass
+        out[here, point, 1] += total
 
 
 @kernel
 def _add_posteriors(block: Any, shape: Any, rule: Any, places: Any, scale: Any, out: Any) -> None:
-    for here in range(len(places)):
-        w = _masses(block, here, shape, rule)
-        for point in range(len(w)):
-            x, y = _place(places[here], rule, point)
-            for k in range(len(out)):
-                p = scale[here, point] * w[point, k]
-                out[k, 0] += p
-                out[k, 1] += p * x
-                out[k, 2] += p * y
+    w = np.empty(LANES, np.float32)
+    for here, point, x, y in _points(block, shape, rule, places, w):
+        for k in range(len(out)):
+            p = scale[here, point] * w[k]
+            out[k, 0] += p
+            out[k, 1] += p * x
+            out[k, 2] += p * y
 
 
 def squared_distances(

@@ -31,6 +31,7 @@ from whereish.space.projection.ellipsoid import WGS84
 from whereish.space.projection.operation import Operation, operation_for
 from whereish.space.projection.stretch import (
     MARGIN,
+    WIDER_DEGREES,
     Chain,
     chain_of,
     largest_bound,
@@ -40,8 +41,6 @@ from whereish.space.projection.stretch import (
 
 __all__ = ["Contraction", "contraction_at", "contraction_of"]
 
-_SLACK_DEGREES = 4e-6
-"""A plane takes places within 2e-6 degrees of its region."""
 _WIDEST_DEGREES = 180.0
 _INVERSE_M = 5e-3
 """PROJ finds latitudes by iteration to 1e-10 radians, authalic ones by a series to 2 mm."""
@@ -87,13 +86,13 @@ def contraction_at(
 
 def _surroundings(region: Box, reach: float) -> Box | None:
     """A box that holds every place within `reach` true metres of a region; None near a pole."""
-    up = math.degrees(reach * WGS84.a / WGS84.b**2) + _SLACK_DEGREES
+    up = math.degrees(reach * WGS84.a / WGS84.b**2) + WIDER_DEGREES
     south, north = region.y_low - up, region.y_high + up
     highest = max(-south, north)
     if highest >= 90:
         return None
     radius = WGS84.a * float(WGS84.parallel(np.array(math.radians(highest))))
-    across = math.degrees(reach / radius) + _SLACK_DEGREES
+    across = math.degrees(reach / radius) + WIDER_DEGREES
     if region.width + 2 * across > _WIDEST_DEGREES:
         return None
     return Box(region.x_low - across, south, region.x_high + across, north)

@@ -33,6 +33,10 @@ from whereish.space.projection.operation import Operation, operation_for
 
 __all__ = [
     "MARGIN",
+    "NO_STRETCH",
+    "SLACK_DEGREES",
+    "UTM_SCALE",
+    "WIDER_DEGREES",
     "Chain",
     "Stretch",
     "chain_of",
@@ -45,8 +49,13 @@ __all__ = [
 
 _WIDEST_REGION_DEGREES = 90.0
 _WORST_SCALE = 20.0
-_SLACK_DEGREES = 4e-6
-"""By how much more the box is widened: a plane takes places within 2e-6 degrees of its region."""
+SLACK_DEGREES = 2e-6
+"""How far beyond its region a plane takes places, since they return from it to within this only:
+PROJ turns Helmert's rotation back to theta² times the Earth's radius, 0.13 m for 30 seconds."""
+WIDER_DEGREES = 2 * SLACK_DEGREES
+"""By how much more than that the box is widened."""
+UTM_SCALE = 1.001
+"""What UTM keeps within its zone: 0.9996 on its meridian, 1.00098 three degrees off."""
 _TIGHT = 2e-7
 _MOST_CELLS = 8192
 MARGIN = 1e-9
@@ -65,6 +74,10 @@ class Stretch:
 
     factor: float
     proven: bool
+
+
+NO_STRETCH = Stretch(1.0, True)
+"""That of a plane in true metres."""
 
 
 @lru_cache(maxsize=128)
@@ -97,10 +110,10 @@ def widened(region: Box) -> Box:
         for lat in (region.y_low, region.y_high)
     )
     return Box(
-        region.x_low - _SLACK_DEGREES,
-        min(south, region.y_low) - _SLACK_DEGREES,
-        region.x_high + _SLACK_DEGREES,
-        max(north, region.y_high) + _SLACK_DEGREES,
+        region.x_low - WIDER_DEGREES,
+        min(south, region.y_low) - WIDER_DEGREES,
+        region.x_high + WIDER_DEGREES,
+        max(north, region.y_high) + WIDER_DEGREES,
     )
 
 
