@@ -22,6 +22,15 @@ def megabytes(name: str) -> float:
     return sum(p.stat().st_size for p in files if p.suffix != ".pyc" and p.is_file()) / 1e6
 
 
+def package_megabytes() -> float:
+    """The package's own files, without byte code and compiled kernels."""
+    import whereish
+
+    home = Path(whereish.__file__).parent
+    files = (path for path in home.rglob("*") if "__pycache__" not in path.parts)
+    return sum(path.stat().st_size for path in files if path.is_file()) / 1e6
+
+
 def needs(name: str) -> list[str]:
     """What a distribution requires here, by its own metadata, without extras."""
     from packaging.requirements import Requirement
@@ -35,10 +44,13 @@ def needs(name: str) -> list[str]:
 
 
 def reasons() -> dict[str, str]:
-    """The comments beside the dependencies in pyproject.toml."""
+    """The comments beside this system's dependencies in pyproject.toml."""
+    from packaging.requirements import Requirement
+
     text = (ROOT / "pyproject.toml").read_text()
     core = tomllib.loads(text)["project"]["dependencies"]
-    names = [re.match(r"[\w.-]+", line)[0] for line in core]  # type: ignore[index]
+    asked = map(Requirement, core)
+    names = [r.name for r in asked if r.marker is None or r.marker.evaluate()]
     return {
         normal(name): re.search(rf'"{re.escape(name)}\b[^"]*",\s*#\s*(.*)', text)[1]  # type: ignore[index]
         for name in names
@@ -64,7 +76,9 @@ def main() -> None:
     print("| dependency, with what it alone brings | MB | what for |\n|---|---|---|")
     for size, name in sorted(rows, reverse=True):
         print(f"| {name} | {size:.1f} | {why[name]} |")
-    print(f"| **together** | **{sum(size for size, _ in rows):.0f}** | |")
+    together, itself = sum(size for size, _ in rows), package_megabytes()
+    print(f"| **dependencies together** | **{together:.0f}** | |")
+    print(f"| whereish itself | {itself:.1f} | the workbench's page and base map are 3.3 of it |")
 
 
 if __name__ == "__main__":

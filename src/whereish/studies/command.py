@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.errors import InvalidInput
+from whereish.interfaces.cli.terminal import StatusLine, text_table
 
 if TYPE_CHECKING:
     from whereish.studies.framework.study import Run, Study
@@ -43,9 +44,9 @@ def command(name: str, quick: bool, output: Path | None) -> None:
     if output is not None and output.exists() and not output.is_dir():
         raise InvalidInput("the output must be a folder; a file has its name")
     runs: list[Run] = []
-    with _Progress() as progress:
-        for run in run_studies(chosen(name), quick=quick, watch=progress.watch):
-            progress.clear()
+    with StatusLine() as line:
+        for run in run_studies(chosen(name), quick=quick, watch=line.count):
+            line.clear()
             _print_run(run)
             runs.append(run)
     findings = [finding for run in runs for finding in run.findings]
@@ -56,33 +57,6 @@ def command(name: str, quick: bool, output: Path | None) -> None:
     if any(finding.unexplained for finding in findings):
         click.echo("some numbers differ without a reason", err=True)
         sys.exit(_UNEXPLAINED)
-
-
-class _Progress:
-    """A bar on standard error where that is a terminal, and nothing elsewhere."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        console = Console(stderr=True)
-        self._bars = Progress(console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bars.add_task("", total=None)
-
-    def __enter__(self) -> _Progress:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
-
-    def watch(self, doing: str, done: int, total: int) -> None:
-        """Show a step."""
-        self._bars.update(self._task, description=doing, completed=done, total=total)
-
-    def clear(self) -> None:
-        """Between two studies."""
-        self._bars.reset(self._task, description="", total=None)
 
 
 def _print_list(studies: list[Study]) -> None:
@@ -106,8 +80,4 @@ def _print_run(run: Run) -> None:
         click.echo(f"  {note}")
     for table in run.tables:
         click.echo(f"  {table.title}")
-        rows = [table.head, *table.rows]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            click.echo(f"    {'  '.join(cells).rstrip()}")
+        click.echo(text_table(table.head, table.rows, "    "))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import click
 from whereish.interfaces.cli.build_map import build_map
 from whereish.interfaces.cli.outputs import check_output
 from whereish.interfaces.cli.parameters import POSITIVE, SITES, describe, level_options
+from whereish.interfaces.cli.terminal import StatusLine
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -92,18 +92,8 @@ def optimal(
 @contextlib.contextmanager
 def live_bounds() -> Iterator[Callable[[SolveProgress], None]]:
     """A line with upper bound, lower bound and gap that follows the solve, on a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not sys.stderr.isatty():
-        yield lambda progress: None
-        return
-    with console.status("solving") as status:
-
-        def show(progress: SolveProgress) -> None:
-            status.update(
-                f"{progress.stage}: upper {progress.upper:.6g}, lower {progress.lower:.6g},"
-                f" gap {progress.gap:.2e}, {progress.seconds:.0f} s"
-            )
-
-        yield show
+    with StatusLine() as line:
+        yield lambda progress: line.show(
+            f"{progress.stage}: upper {progress.upper:.6g}, lower {progress.lower:.6g},"
+            f" gap {progress.gap:.2e}, {progress.seconds:.0f} s"
+        )

@@ -13,6 +13,7 @@ import click
 from whereish.errors import InvalidInput
 from whereish.interfaces.cli.outputs import PICTURES, check_output, require_matplotlib
 from whereish.interfaces.cli.parameters import POSITIVE, SITES, level_options
+from whereish.interfaces.cli.terminal import text_table
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -106,17 +107,15 @@ def _over_time(
     if as_json:
         click.echo(json.dumps([asdict(moment) for moment in moments], indent=2))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("mechanism", "CPU", "quality loss", "above the optimum", "known then")
-    for moment in moments:
-        known = moment.known_gap
-        table.add_row(
+    rows = [
+        (
             moment.mechanism,
             f"{moment.cpu_s:.2f} s",
             f"{moment.loss:.1f} m",
             f"at most {moment.gap / max(1 - moment.gap, 1e-9):.2%}",
-            "" if known is None else f"gap {known:.2%}",
+            "" if moment.known_gap is None else f"gap {moment.known_gap:.2%}",
         )
-    Console(width=100).print(table)
+        for moment in moments
+    ]
+    head = ("mechanism", "CPU", "quality loss", "above the optimum", "known then")
+    click.echo(text_table(head, rows))

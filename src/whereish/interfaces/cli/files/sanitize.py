@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from whereish.interfaces.cli.parameters import (
     file_option,
     level_options,
 )
+from whereish.interfaces.cli.terminal import StatusLine
 from whereish.units import Epsilon
 
 if TYPE_CHECKING:
@@ -230,12 +230,12 @@ def command(
         target = "reports.csv" if output == STREAM else output
         click.echo(str(sanitize(source, target, dry_run=True, **book, **files, **plan)))
         return
-    with _progress() as show:
+    with StatusLine() as line:
         release = sanitize(
             source,
             output,
             overwrite=overwrite,
-            progress=show,
+            progress=partial(line.count, "rows") if line.is_shown else None,
             **book,
             **files,
             **plan,
@@ -247,24 +247,3 @@ def command(
         click.echo("rows that are one person's track are better reported by whereish trace")
     if release.reproducible:
         click.echo("WARNING: made with --insecure-seed; this noise protects nobody", err=True)
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[int, int | None], None] | None]:
-    """A progress bar on a terminal; nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns: tuple[Any, ...] = (
-        "rows",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("rows", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
