@@ -44,8 +44,8 @@ stats = quarter.dispatcher.stats
 print(sum(stats.cache_misses.values()), sum(stats.cache_hits.values()))
 """
 NEVER_WRITABLE = """
-from whereish.compiled import cache
-cache._may_write = lambda place: False
+from whereish.compiled import folders
+folders._may_write = lambda place: False
 """
 
 
@@ -108,7 +108,7 @@ def test_code_compiled_before_is_read_where_nothing_can_be_written(toy):
 
 
 def test_without_any_folder_a_process_compiles_for_itself(toy):
-    programme = CALL.format(before="") + "\nfrom whereish.compiled.cache import folders"
+    programme = CALL.format(before="") + "\nfrom whereish.compiled.folders import folders"
     found = result(start(f"{programme}\nprint(folders())", toy, WHEREISH_CACHE="/proc/none"))
     assert found.splitlines()[1] == "()"
 

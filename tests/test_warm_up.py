@@ -10,10 +10,13 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 
 import whereish
+from benchmarks.bench_startup import COMMANDS, NOT_HERE, SERVERS, TRACE, first_folder
 from whereish.compiled.index import kernels
+from whereish.interfaces.cli import cli
 
 ROOT = Path(whereish.__file__).parent
 EXERCISE = """
@@ -24,40 +27,12 @@ for _, exercise in exercises():
     exercise()
 print(json.dumps([k.name for k in kernels() if k.is_compiled]))
 """
-SITES = "lon,lat,prior\n2.30,48.80,0.2\n2.31,48.81,0.3\n2.32,48.82,0.5\n"
-COMMANDS = [
-    "report --at 48.8,2.3 --epsilon 1/km -n 5000",
-    "sanitize sites.csv -o out.parquet --lon lon --lat lat --epsilon 1/km",
-    "build optimal --sites sites.csv --epsilon 1/km -o optimal.npz",
-    "audit optimal.npz",
-    "report --at 48.8,2.3 --mechanism optimal.npz",
-    "compare --sites sites.csv --epsilon 1/km",
-    "build map zones.geojson --default 1/km --cell 500m --region 2.2,48.7,2.4,48.9 -o map.npz",
-    "audit map.npz",
-    "report --at 48.8,2.3 --mechanism map.npz",
-    "places sites.csv places.db",
-    "nearby --at 48.8,2.3 --places places.db --epsilon 1/km",
-    "nearby --at 48.8,2.3 --places places.db --mechanism map.npz",
-]
 RUN = """
 import sys
 from whereish.interfaces.cli import cli
 for line in sys.argv[1:]:
     cli(line.split(), standalone_mode=False)
 """
-ZONES = {
-    "type": "FeatureCollection",
-    "features": [
-        {
-            "type": "Feature",
-            "properties": {"epsilon": "4/km"},
-            "geometry": {
-                "type": "Polygon",
-                "coordinates": [[[2.3, 48.75], [2.35, 48.75], [2.35, 48.8], [2.3, 48.75]]],
-            },
-        }
-    ],
-}
 
 
 @cache
@@ -100,6 +75,7 @@ def run(programme: str, *arguments: str, cwd: Path, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", programme, *arguments],
         cwd=cwd,
+        input=TRACE,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -126,6 +102,19 @@ def test_exercises_reach_every_kernel_and_commands_compile_nothing_more(tmp_path
     compiled = set(json.loads(run(EXERCISE, cwd=tmp_path)))
     forgotten = called_from_python() - compiled
     assert not forgotten, "call them in whereish/interfaces/cli/setup/exercises.py"
-    (tmp_path / "sites.csv").write_text(SITES)
-    (tmp_path / "zones.geojson").write_text(json.dumps(ZONES))
-    run(RUN, *COMMANDS, cwd=tmp_path, WHEREISH_COMPILE="refuse")
+    run(RUN, *COMMANDS, cwd=first_folder(tmp_path / "uses"), WHEREISH_COMPILE="refuse")
+
+
+def leaves(command: click.Command, name: str = "") -> set[str]:
+    """The names of all commands below a group, with their groups."""
+    if not isinstance(command, click.Group):
+        return {name.strip()}
+    context = click.Context(command)
+    below = ((sub, command.get_command(context, sub)) for sub in command.list_commands(context))
+    return {leaf for sub, child in below for leaf in leaves(child, f"{name} {sub}")}
+
+
+def test_every_command_is_in_the_benchmark_of_first_uses():
+    tried = [*COMMANDS, *SERVERS]
+    for name in leaves(cli):
+        assert name in NOT_HERE or any(line.startswith(f"{name} ") for line in tried), name

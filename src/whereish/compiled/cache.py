@@ -1,15 +1,9 @@
 """Where machine code is kept between processes, and how several share one compilation.
 
-Machine code is read from each of these folders, and written to the first that can be written:
-
-1. ``WHEREISH_CACHE``, where it is set: then no other is looked at;
-2. ``__pycache__/kernels`` in the package itself, so that an image or an installation made by
-   an administrator carries it for every user;
-3. the user's cache (``XDG_CACHE_HOME``, ``~/.cache``, or what the system has for that).
-
-So code compiled when an image was built serves a user whose home is read-only.  Where no
-folder can be written, each process compiles for itself what it does not find.  Machine code
-is trusted like the package: whoever may write to the folder decides what runs.
+Machine code is read from the folders of :mod:`whereish.compiled.folders`, and written to the
+first that can be written.  So code compiled when an image was built serves a user whose home is
+read-only.  Where no folder can be written, each process compiles for itself what it does not
+find.  Machine code is trusted like the package: whoever may write to the folder decides what runs.
 
 Processes that start together would all compile the same.  A lock on the folder lets one of
 them compile; the others wait, then read.  The lock is the operating system's, which frees it
@@ -20,10 +14,8 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +30,10 @@ from numba.core.caching import (
 from numba.core.compiler_lock import global_compiler_lock
 
 from whereish.compiled.digest import digest
+from whereish.compiled.folders import folders, writable_folder
 
-__all__ = ["NotCompiled", "cached_dispatcher", "folders", "writable_folder"]
+__all__ = ["NotCompiled", "cached_dispatcher"]
 
-_PACKAGE = Path(__file__).parents[1]
 _KEPT = 4  # versions of one kernel that stay in a folder
 _LOCK = ".lock"
 _RULES = {"nogil": True, "fastmath": False, "error_model": "numpy"}
@@ -49,6 +41,26 @@ _RULES = {"nogil": True, "fastmath": False, "error_model": "numpy"}
 
 class NotCompiled(Exception):
     """A kernel would have to be compiled, and WHEREISH_COMPILE=refuse forbids it."""
+
+
+def _import_without_blas() -> None:
+    """numba's array functions without `scipy.linalg`, a seventh of the time to load a kernel.
+
+    They import it to know whether np.cov has a BLAS; what calls a BLAS imports it when it does.
+    """
+    from numba.np import linalg
+
+    look = getattr(linalg, "ensure_blas", None)
+    if look is None or "numba.np.arraymath" in sys.modules:
+        return
+    linalg.ensure_blas = lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = look
+
+
+_import_without_blas()
 
 
 def cached_dispatcher(function: Callable[..., object]) -> Any:
@@ -63,41 +75,6 @@ def cached_dispatcher(function: Callable[..., object]) -> Any:
 
     dispatcher.compile = compile_once
     return dispatcher
-
-
-@cache
-def folders() -> tuple[Path, ...]:
-    """The folders that machine code is read from, nearest first."""
-    given = os.environ.get("WHEREISH_CACHE")
-    homes = [Path(given)] if given else [_PACKAGE / "__pycache__" / "kernels", _user_cache()]
-    written = writable_folder()
-    return tuple(home for home in homes if home.is_dir() or home == written)
-
-
-@cache
-def writable_folder() -> Path | None:
-    """The folder that machine code is written to; None where there is none."""
-    given = os.environ.get("WHEREISH_CACHE")
-    homes = [Path(given)] if given else [_PACKAGE / "__pycache__" / "kernels", _user_cache()]
-    return next((home for home in homes if _may_write(home)), None)
-
-
-def _user_cache() -> Path:
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "whereish"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local")).expanduser() / "whereish"
-    caches = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
-    return Path(os.path.expanduser(caches)) / "whereish"  # noqa: PTH111  # never raises
-
-
-def _may_write(place: Path) -> bool:
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=place).close()
-    except OSError:
-        return False
-    return True
 
 
 class _Locator(_CacheLocator):  # type: ignore[misc]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from whereish.errors import InvalidInput, MissingExtra
+from whereish.audit.pictures.fonts import provide_fonts
+from whereish.errors import InvalidInput
 
 __all__ = ["COLOURS", "ENDINGS", "figure", "km", "saved"]
 
@@ -14,15 +15,15 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F
 
 ENDINGS = (".png", ".svg", ".pdf")
 km = 1e-3
+_DPI = 130
 
 
 def figure(width: float, height: float, title: str) -> Any:
     """A new figure with a title."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
+    provide_fonts()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     drawing = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(drawing)
     drawing.suptitle(title, fontsize=11)
@@ -40,5 +41,11 @@ def saved(drawing: Any, path: str | Path | None) -> Any:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "whereish"}):
-        drawing.savefig(path, dpi=130, metadata=stamp[ending])
+        if ending == ".png":  # savefig would draw it twice
+            screen = drawing.dpi
+            drawing.set_dpi(_DPI)
+            drawing.canvas.print_png(path, metadata=stamp[ending])
+            drawing.set_dpi(screen)
+        else:
+            drawing.savefig(path, dpi=_DPI, metadata=stamp[ending])
     return drawing

@@ -20,8 +20,6 @@ _SHOWN = 1e-5  # of the largest probability: what is rarer has the lightest shad
 
 def draw_map(mechanism: EikonalMechanism) -> Any:
     """Four panels: the levels with three places, and the probability of each cell's report."""
-    from matplotlib.colors import LogNorm
-
     privacy_map = mechanism.map
     if privacy_map.one_dimensional:
         raise InvalidInput("a map along a line has no picture; plot mechanism.distribution(x)")
@@ -36,6 +34,8 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
         f"Privacy map of {levels.shape[0]} x {levels.shape[1]} cells, and where three places are"
         " reported",
     )
+    from matplotlib.colors import LogNorm
+
     panels = drawing.subplots(2, 2).ravel()
     image = panels[0].imshow(
         levels, origin="lower", extent=_extent(privacy_map.raster.box, origin), cmap="cividis"

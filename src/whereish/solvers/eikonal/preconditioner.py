@@ -10,13 +10,15 @@ the 20 nearest cells of a coarse-to-fine order, and distances taken locally as
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 __all__ = ["approximate_inverse_factor"]
 
@@ -90,6 +92,8 @@ def approximate_inverse_factor(
     eps: FloatArray, cell: tuple[float, float]
 ) -> sp.csr_matrix[np.float64]:
     """The sparse factor G with G^T G close to the inverse of e^{-d_eps}."""
+    from scipy.sparse import csr_matrix
+
     rows, cols = eps.shape
     level = _levels(rows, cols)
     order = np.lexsort((np.arange(rows * cols), -level))
@@ -98,4 +102,4 @@ def approximate_inverse_factor(
     columns, entries, lengths = _rows(np.ascontiguousarray(eps), *cell, level, rank)
     used = np.arange(_PATTERN + 1) < lengths[:, None]
     pointers = np.concatenate([[0], np.cumsum(lengths)])
-    return sp.csr_matrix((entries[used], columns[used], pointers), shape=(rows * cols, rows * cols))
+    return csr_matrix((entries[used], columns[used], pointers), shape=(rows * cols, rows * cols))

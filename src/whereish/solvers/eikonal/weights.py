@@ -19,15 +19,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.privacy.maps.privacy_map import log_laplacian
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 __all__ = ["Weights", "closed_form_weights", "nonnegative_weights", "plain_weights"]
 

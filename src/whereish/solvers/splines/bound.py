@@ -47,7 +47,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,17 +211,26 @@ def _quadratic(
     `means` are (2, cells, n, n) values at Chebyshev points of the cell; the square has its
     `middle` (down, across) and `side` in units of the cell.
     """
-    three, fine = side * _chebyshev(2), side * _chebyshev(3 * degree)
+    coarse, fine = (_resampled(means, degree, middle, side, to) for to in (2, 3 * degree))
+    quadratic = _operator(2, 0.0, 1.0, 3 * degree)
+    off = fine - quadratic @ coarse @ quadratic.T
+    off *= off
+    controls = np.moveaxis(_BERNSTEIN @ coarse @ _BERNSTEIN.T, 0, -1).reshape(-1, 9, 2)
+    return controls, 4 / 3 * np.sqrt((off[0] + off[1]).max(axis=(1, 2), initial=0.0))
 
-    def at(points: FloatArray) -> FloatArray:
-        down, across = (_lagrange(degree, centre + points) for centre in middle)
-        return np.asarray(np.einsum("ia,jb,mcab->mcij", down, across, means, optimize=True))
 
-    coarse = at(three)
-    quadratic = _lagrange(2, fine / side)
-    off = at(fine) - np.einsum("ia,jb,mcab->mcij", quadratic, quadratic, coarse, optimize=True)
-    controls = np.einsum("ia,jb,mcab->cijm", _BERNSTEIN, _BERNSTEIN, coarse).reshape(-1, 9, 2)
-    return controls, 4 / 3 * np.hypot(*off).max(axis=(1, 2), initial=0.0)
+def _resampled(
+    means: FloatArray, degree: int, middle: FloatArray, side: float, to: int
+) -> FloatArray:
+    """Interpolants at the `to` + 1 Chebyshev points, either way, of a square."""
+    down, across = (_operator(degree, float(centre), side, to) for centre in middle)
+    return np.asarray(down @ means @ across.T)
+
+
+@lru_cache(maxsize=512)
+def _operator(degree: int, middle: float, side: float, to: int) -> FloatArray:
+    """From values at the Chebyshev points of a cell to those of an interval in it."""
+    return _lagrange(degree, middle + side * _chebyshev(to))
 
 
 def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mean:
@@ -234,7 +243,7 @@ def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mea
     for degree in map(int, np.unique(degrees)):
         mine = np.flatnonzero(degrees == degree)
         sums, absent = _sums(laws, cell, mine, degree)
-        means = np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0)
+        means = np.ascontiguousarray(np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0))
         off = missed[mine] + _left_out(laws, cell, sums[..., 0], absent, degree, mine)
         interpolants.append((degree, mine, means, off))
         controls[mine], apart = _quadratic(means, degree, np.zeros(2), 1.0)

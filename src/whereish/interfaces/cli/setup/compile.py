@@ -20,7 +20,7 @@ def command() -> None:
     the folder; without it, they are kept inside the installed package or, where that cannot be
     written, in the user's cache.  Later users need only be able to read it.
     """
-    from whereish.compiled.cache import writable_folder
+    from whereish.compiled.folders import writable_folder
 
     place = writable_folder()
     if place is None:

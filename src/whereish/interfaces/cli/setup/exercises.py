@@ -34,6 +34,7 @@ def exercises() -> Iterator[tuple[str, Callable[[], object]]]:
         ("traces", _traces),
         ("audits", _audits),
         ("studies", _studies),
+        ("pictures", _pictures),
     )
 
 
@@ -140,3 +141,9 @@ def _studies() -> None:
     from whereish.solvers.geodesic.fast_marching import fast_marching
 
     fast_marching(np.ones((4, 4)), (0, 0), 1.0, 1.0)
+
+
+def _pictures() -> None:
+    from whereish.audit.pictures.fonts import keep_fonts
+
+    keep_fonts()
