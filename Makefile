@@ -56,7 +56,6 @@ mutants: $(READY)
 	$(BIN)/python -m stress.mutants
 
 docs: $(READY)
-	$(BIN)/python -m whereish.interfaces.cli_reference > docs/cli.md
 	$(BIN)/python -m whereish.interfaces.reference > docs/api.md
 	$(BIN)/python scripts/python_reference.py > docs/reference/python.md
 	$(BIN)/python scripts/site.py

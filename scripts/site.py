@@ -144,7 +144,9 @@ def main() -> int:
                 link = f"\nThis page as an executed notebook: [{beside.name}]({beside.name})\n"
             page.write_text(with_results(found) + link, encoding="utf-8")
     command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict", "--clean"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    here = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+    ours = {**os.environ, "PYTHONPATH": here}  # commands of this tree, not of one installed
+    done = subprocess.run(command, cwd=ROOT, env=ours, capture_output=True, text=True, check=False)
     print(done.stdout + done.stderr)
     broken = broken_links(BUILD / "site")
     print("\n".join(f"broken link: {link}" for link in broken) or "every link leads somewhere")
