@@ -29,7 +29,7 @@ def test_every_command_and_name_is_documented():
     cli, api = ((ROOT / "docs" / name).read_text() for name in ("cli.md", "api.md"))
     page = Markdown(extensions=["mkdocs-click"]).convert(cli)
     for command in COMMANDS:
-        assert f">whereish {command}</h3>" in page
+        assert f"<h3>{command}</h3>" in page
         assert f"whereish {command} [OPTIONS]" in page
     for name in whereish.__all__:
         assert f"## wh.{name}\n" in api
