@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -136,3 +138,40 @@ def test_executors_of_another_version_are_refused_before_data_is_read(
     with pytest.raises(InvalidInput, match=r"the executors have whereish .* and the driver 9\.9"):
         wh.spark.sanitize(people, tmp_path / "out", lon="lon", lat="lat", epsilon="1/km")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def bare_python(tmp_path):
+    """A Python for executors that has Spark's own packages, but not whereish."""
+    homes = (Path(entry).resolve() for entry in sys.path if entry)
+    kept = [str(home) for home in homes if home.is_dir() and not (home / "whereish").is_dir()]
+    script = tmp_path / "python"
+    # Without `site`, no file of an editable installation adds our sources again.
+    script.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{os.pathsep.join(kept)}" exec "{sys.executable}" -S "$@"\n'
+    )
+    script.chmod(0o755)
+    return script
+
+
+def test_executors_without_whereish_are_refused_before_data_is_read(
+    session, people, bare_python, tmp_path, monkeypatch
+):
+    assert wh.spark.sanitize(people, tmp_path / "with", **PLAN).count() == ROWS
+    monkeypatch.setattr(session.sparkContext, "pythonExec", str(bare_python))
+    with pytest.raises(
+        InvalidInput,
+        match=r"the module 'whereish' cannot be imported on the executors \(Python 3\.\d+\.\d+\):"
+        " install whereish there",
+    ):
+        wh.spark.sanitize(people, tmp_path / "without", **PLAN)
+    assert names(tmp_path) == ["python", "with"]
+
+
+def test_executors_whose_python_is_missing_are_refused_in_a_sentence(
+    session, people, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(session.sparkContext, "pythonExec", str(tmp_path / "no-such-python"))
+    with pytest.raises(InvalidInput, match="the executors cannot run a task that holds no data"):
+        wh.spark.sanitize(people, tmp_path / "out", **PLAN)
+    assert names(tmp_path) == []

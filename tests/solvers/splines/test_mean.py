@@ -9,13 +9,12 @@ from whereish.solvers.eikonal import between
 from whereish.solvers.eikonal.between import law_between, slopes_between
 from whereish.solvers.splines.bound import (
     CellLaws,
-    _chebyshev,
     _degrees,
-    _lagrange,
     _least_normaliser,
     _Mean,
     _mean,
 )
+from whereish.solvers.splines.interpolation import _lagrange, chebyshev_points
 from whereish.solvers.splines.weights import around, spline_slopes, spline_weights
 
 CELL = (1.0, 1.0)
@@ -92,7 +91,7 @@ def test_interpolants_lie_in_the_enclosures_of_sixteenths():
     rng = np.random.default_rng(7)
     interpolants = []
     for degree, cells in ((2, [1, 4]), (4, [0, 5]), (8, [2, 3])):
-        x = _chebyshev(degree)
+        x = chebyshev_points(degree)
         a, b, c = rng.uniform(1, 3, (3, 2, 2, 1, 1))
         means = np.sin(a * x[:, None] + b * x + c) + b * x
         interpolants.append((degree, np.array(cells), means, np.zeros(2)))
@@ -124,7 +123,7 @@ def test_the_error_of_interpolants_is_bounded_and_no_more_than_it_must(change, a
     x = np.linspace(-0.5, 0.5, 2001)
     for wanted in (1e-1, 1e-3, 1e-6):
         degrees, missed = _degrees((changes[0], changes[1]), CELL, np.array([wanted]))
-        points = _chebyshev(int(degrees[0]))
+        points = chebyshev_points(int(degrees[0]))
         assert len(points) == degrees[0] + 1
         assert points[[0, -1]] == pytest.approx([-0.5, 0.5])
         found = _lagrange(int(degrees[0]), x) @ (change * np.tanh(change * points))
@@ -141,7 +140,7 @@ def test_the_normaliser_may_fall_between_points():
     laws = CellLaws(lambda: iter(()), np.zeros((3, 3)), np.zeros((3, 2)), np.zeros((2, 3)), 1.0)
     x = np.linspace(-0.5, 0.5, 201)
     for degree in (2, 3, 8):
-        apart = np.abs(x[:, None] - _chebyshev(degree)).min(axis=1)
+        apart = np.abs(x[:, None] - chebyshev_points(degree)).min(axis=1)
         mass = np.ones((9, degree + 1, degree + 1))
         for cell in (CELL, (0.5, 2.0)):
             farthest = np.hypot(cell[0] * apart.max(), cell[1] * apart.max())

@@ -47,13 +47,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.splines.blocks import Block, add_sums, raise_fine_slopes, raise_slopes
+from whereish.solvers.splines.interpolation import (
+    chebyshev_points,
+    lebesgue,
+    quadratic_near,
+)
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
 __all__ = ["Block", "CellLaws", "SplineSlopes", "largest_slopes"]
@@ -65,7 +70,6 @@ _DEGREES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32)
 _RADII: FloatArray = np.concatenate([np.geomspace(1.05, 8.0, 60), np.geomspace(9.0, 1e4, 20)])
 _FAR = 14.0  # nats: what lies farther has about 1e-5 of the mass
 _SERIES = 0.25  # largest argument of the exponential's series
-_BERNSTEIN: FloatArray = np.array([[1.0, 0.0, 0.0], [-0.5, 2.0, -0.5], [0.0, 0.0, 1.0]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +194,7 @@ class _Mean:
             chosen = np.searchsorted(mine, cells[here])
             for part in range(16):
                 middle = np.array([_sixteenth(part, axis) for axis in (0, 1)])
-                found = _quadratic(means[:, chosen], degree, middle, 0.25)
+                found = quadratic_near(means[:, chosen], degree, middle, 0.25)
                 controls[here, part] = found[0]
                 radii[here, part] = found[1] + off[chosen]
         return controls, radii
@@ -201,36 +205,6 @@ def _sixteenth(part: int, axis: int) -> float:
     quarter, piece = divmod(part, 4)
     sides = (quarter // 2, piece // 2) if axis == 0 else (quarter % 2, piece % 2)
     return (sides[0] - 0.5) / 2 + (sides[1] - 0.5) / 4
-
-
-def _quadratic(
-    means: FloatArray, degree: int, middle: FloatArray, side: float
-) -> tuple[FloatArray, FloatArray]:
-    """Control points of a biquadratic near interpolants on a square, and how far these are off.
-
-    `means` are (2, cells, n, n) values at Chebyshev points of the cell; the square has its
-    `middle` (down, across) and `side` in units of the cell.
-    """
-    coarse, fine = (_resampled(means, degree, middle, side, to) for to in (2, 3 * degree))
-    quadratic = _operator(2, 0.0, 1.0, 3 * degree)
-    off = fine - quadratic @ coarse @ quadratic.T
-    off *= off
-    controls = np.moveaxis(_BERNSTEIN @ coarse @ _BERNSTEIN.T, 0, -1).reshape(-1, 9, 2)
-    return controls, 4 / 3 * np.sqrt((off[0] + off[1]).max(axis=(1, 2), initial=0.0))
-
-
-def _resampled(
-    means: FloatArray, degree: int, middle: FloatArray, side: float, to: int
-) -> FloatArray:
-    """Interpolants at the `to` + 1 Chebyshev points, either way, of a square."""
-    down, across = (_operator(degree, float(centre), side, to) for centre in middle)
-    return np.asarray(down @ means @ across.T)
-
-
-@lru_cache(maxsize=512)
-def _operator(degree: int, middle: float, side: float, to: int) -> FloatArray:
-    """From values at the Chebyshev points of a cell to those of an interval in it."""
-    return _lagrange(degree, middle + side * _chebyshev(to))
 
 
 def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mean:
@@ -246,7 +220,7 @@ def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mea
         means = np.ascontiguousarray(np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0))
         off = missed[mine] + _left_out(laws, cell, sums[..., 0], absent, degree, mine)
         interpolants.append((degree, mine, means, off))
-        controls[mine], apart = _quadratic(means, degree, np.zeros(2), 1.0)
+        controls[mine], apart = quadratic_near(means, degree, np.zeros(2), 1.0)
         radius[mine] = apart + off
         largest = np.hypot(*np.moveaxis(controls[mine], -1, 0)).max(axis=1) + radius[mine]
         least = _least_normaliser(laws, cell, sums[..., 0], degree, mine, largest)
@@ -273,20 +247,10 @@ def _degrees(
     for degree in reversed(_DEGREES):
         shrunk = _RADII**-degree
         along, across = (np.nanmin(bound * shrunk, axis=1) for bound in bounds)
-        error = across + _lebesgue(degree) * along
+        error = across + lebesgue(degree) * along
         better = (error <= wanted) | ~np.isfinite(missed)
         degrees[better], missed[better] = degree, error[better]
     return degrees, missed
-
-
-def _lebesgue(degree: int) -> float:
-    """Bound of the Lebesgue constant of the Chebyshev points."""
-    return 1.0 + 2.0 / math.pi * math.log(degree + 1)
-
-
-def _chebyshev(degree: int) -> FloatArray:
-    """Chebyshev points of the second kind on [-1/2, 1/2], in increasing order."""
-    return np.asarray(-0.5 * np.cos(np.pi * np.arange(degree + 1) / degree))
 
 
 def _halvings(change: tuple[FloatArray, FloatArray]) -> NDArray[np.int64]:
@@ -299,7 +263,7 @@ def _sums(
     laws: CellLaws, cell: tuple[float, float], mine: NDArray[np.intp], degree: int
 ) -> tuple[FloatArray, FloatArray]:
     """Sums (mine, n, n, 3) at the points of the cells `mine`, and the share of mass left out."""
-    points, change = _chebyshev(degree), laws.change
+    points, change = chebyshev_points(degree), laws.change
     weights, slopes = (f(points).astype(np.float32) for f in (spline_weights, spline_slopes))
     floor = (-(_FAR + change[0] + change[1])).astype(np.float32).ravel()
     out = np.zeros((len(mine), degree + 1, degree + 1, 3))
@@ -331,16 +295,8 @@ def _left_out(
     absent = absent * (whole[:, None, None] / mass).max(axis=(1, 2))
     rounding = _ROUNDING * (1.0 + 2.0**halvings + laws.deepest)
     slope_noise = _ROUNDING * (laws.deepest * 0.25 * (1.0 / height + 1.0 / width) + steep)
-    noise = 2.0 * steep * (absent + _lebesgue(degree) ** 2 * rounding)
+    noise = 2.0 * steep * (absent + lebesgue(degree) ** 2 * rounding)
     return np.asarray(noise + slope_noise)
-
-
-def _lagrange(degree: int, at: FloatArray) -> FloatArray:
-    """(points, degree + 1) values of the interpolant through Chebyshev points, one for each."""
-    from numpy.polynomial import chebyshev
-
-    values = chebyshev.chebvander(2.0 * _chebyshev(degree), degree)
-    return np.asarray(chebyshev.chebvander(2.0 * at, degree) @ np.linalg.inv(values))
 
 
 def _least_normaliser(
@@ -357,13 +313,13 @@ def _least_normaliser(
     changes by no more than its slope, that of m (at most `largest`) and of the mean of the sums.
     """
     logs = np.pad(laws.log_sums, 1, mode="edge")
-    weights = spline_weights(_chebyshev(degree))
+    weights = spline_weights(chebyshev_points(degree))
     windows = np.lib.stride_tricks.sliding_window_view(logs, (3, 3))
     around = windows.reshape(-1, 3, 3)[mine]
     shared = np.einsum("ia,jb,cab->cij", weights, weights, around)
     along = np.abs(np.diff(around, axis=1)).max(axis=(1, 2)) / cell[0]
     across = np.abs(np.diff(around, axis=2)).max(axis=(1, 2)) / cell[1]
-    gap = float(np.diff(_chebyshev(degree)).max()) / 2
+    gap = float(np.diff(chebyshev_points(degree)).max()) / 2
     room = gap * math.hypot(*cell) * (largest + np.hypot(along, across))
     found = np.log(mass) - shared - room[:, None, None]
     return float(min(1.0, math.exp(float(found.min()))))
