@@ -36,7 +36,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from whereish.arrays import FloatArray
+from whereish.arrays import FloatArray, IntArray
 from whereish.audit.characterisations import (
     Allowed,
     Attack,
@@ -48,6 +48,7 @@ from whereish.audit.characterisations import (
     law_and_distances,
 )
 from whereish.errors import InvalidInput
+from whereish.privacy.finite import SAME
 from whereish.privacy.regularity import Check
 from whereish.privacy.tuples import Records
 
@@ -68,8 +69,6 @@ __all__ = [
 
 Member: TypeAlias = NDArray[np.intp]
 _Learned: TypeAlias = tuple[float, float, int, int]
-_SAME = 1e-9
-_MOST_DATABASES = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ class FamilyAttack:
     def factor(self) -> float:
         """Learned per allowed, over all priors and members: above 1 the metric is broken."""
         if self.worst.allowed == 0:
-            return 0.0 if self.learned <= _SAME else math.inf
+            return 0.0 if self.learned <= SAME else math.inf
         return self.learned / self.worst.allowed
 
 
@@ -162,7 +161,7 @@ def _worst(
         if wrong or index.min() < 0 or index.max() >= size:
             raise InvalidInput(f"a member of a family must be of the indices 0..{size - 1}")
         got, allowed, x, y = learned(index)
-        share = got / allowed if allowed > 0 else (math.inf if got > _SAME else 0.0)
+        share = got / allowed if allowed > 0 else (math.inf if got > SAME else 0.0)
         if share > ratio:
             ratio, best = share, (got, x, y, count, index)
         count += 1
@@ -183,7 +182,7 @@ def tight_functions(distances: ArrayLike, family: Iterable[ArrayLike]) -> Check:
     for member in family:
         phi = np.asarray(member, np.intp)
         moved = d[index, phi]
-        tight = (moved >= moved.max() * (1 - _SAME)) & (phi[phi] == index)
+        tight = (moved >= moved.max() * (1 - SAME)) & (phi[phi] == index)
         covered[index[tight], phi[tight]] = moved[tight]
     return _chained(d, np.minimum(covered, covered.T))
 
@@ -194,7 +193,7 @@ def tight_sets(distances: ArrayLike, family: Iterable[ArrayLike]) -> Check:
     covered = np.full(d.shape, np.inf)
     for member in family:
         inside = np.ix_(np.asarray(member, np.intp), np.asarray(member, np.intp))
-        tight = d[inside] >= d[inside].max() * (1 - _SAME)
+        tight = d[inside] >= d[inside].max() * (1 - SAME)
         covered[inside] = np.where(tight, np.minimum(covered[inside], d[inside]), covered[inside])
     return _chained(d, covered)
 
@@ -204,7 +203,7 @@ def _chained(d: FloatArray, covered: FloatArray) -> Check:
     np.fill_diagonal(chains, 0.0)
     for k in range(len(d)):
         chains = np.minimum(chains, chains[:, k, None] + chains[None, k])
-    free = np.argwhere((chains > d * (1 + _SAME)) & np.isfinite(d))
+    free = np.argwhere((chains > d * (1 + SAME)) & np.isfinite(d))
     return Check(True) if not len(free) else Check(False, (float(free[0][0]), float(free[0][1])))
 
 
@@ -225,14 +224,10 @@ def pairs(size: int) -> Iterator[Member]:
         yield np.array([x, y], np.intp)
 
 
-def _databases(records: Records) -> tuple[NDArray[np.int64], int]:
-    entries = records.values.all_indices()
-    if len(entries) ** records.size > _MOST_DATABASES:
-        raise InvalidInput(
-            f"at most {_MOST_DATABASES} databases can be listed; this universe has"
-            f" {len(entries)}^{records.size}"
-        )
-    return np.asarray(entries, np.int64), len(entries)
+def _numbered(records: Records) -> tuple[int, IntArray]:
+    """How many values an entry may have, and the numbers of all databases."""
+    count = len(records.entries(most=2048))
+    return count, np.arange(count**records.size)
 
 
 def entry_replacements(records: Records) -> Iterator[Member]:
@@ -240,8 +235,7 @@ def entry_replacements(records: Records) -> Iterator[Member]:
 
     Databases are numbered as `itertools.product` lists the universe's indices.
     """
-    _, count = _databases(records)
-    index = np.arange(count**records.size)
+    count, index = _numbered(records)
     for i, v in itertools.product(range(records.size), range(count)):
         weight = count ** (records.size - 1 - i)
         yield (index - (index // weight % count) * weight + v * weight).astype(np.intp)
@@ -249,8 +243,7 @@ def entry_replacements(records: Records) -> Iterator[Member]:
 
 def entry_swaps(records: Records) -> Iterator[Member]:
     """Phi of d_h and its relatives: exchange values v and w of entry i, in every database."""
-    _, count = _databases(records)
-    index = np.arange(count**records.size)
+    count, index = _numbered(records)
     for i, (v, w) in itertools.product(
         range(records.size), itertools.combinations(range(count), 2)
     ):
@@ -262,8 +255,7 @@ def entry_swaps(records: Records) -> Iterator[Member]:
 
 def entry_neighbourhoods(records: Records) -> Iterator[Member]:
     """N of d_h and its relatives: the databases that agree in all entries but one."""
-    _, count = _databases(records)
-    index = np.arange(count**records.size)
+    count, index = _numbered(records)
     for i in range(records.size):
         weight = count ** (records.size - 1 - i)
         for start in index[index // weight % count == 0]:
@@ -287,7 +279,7 @@ def maximally_distant_sets(distances: ArrayLike, *, most: int = 100_000) -> Iter
     d = np.asarray(distances, float)
     found = 0
     for length in np.unique(d[np.isfinite(d) & (d > 0)]):
-        joined = np.isclose(d, length, rtol=_SAME, atol=0.0)
+        joined = np.isclose(d, length, rtol=SAME, atol=0.0)
         for clique in _cliques(joined, [], list(range(len(d))), []):
             if len(clique) > 1:
                 found += 1

@@ -14,7 +14,10 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.privacy.metric import Metric, rounded_up
 
-__all__ = ["Finite"]
+__all__ = ["SAME", "Finite"]
+
+SAME = 1e-9
+"""Relative: distances this close to each other are taken to be the same."""
 
 _MOST_QUOTIENTS = 20_000
 

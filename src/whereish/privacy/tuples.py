@@ -288,6 +288,16 @@ class Records:
                 f"records must have at least one entry, a whole number; got {self.size!r}"
             )
 
+    def entries(self, most: int) -> IntArray:
+        """The indices that an entry may have, if there are at most `most` databases to list."""
+        found = self.values.all_indices()
+        if len(found) ** self.size > most:
+            raise InvalidInput(
+                f"a universe of at most {most} databases can be listed; this one has"
+                f" {len(found)}^{self.size}"
+            )
+        return np.asarray(found, np.int64)
+
     @property
     def hamming(self) -> Metric:
         """d_h: how many entries differ."""

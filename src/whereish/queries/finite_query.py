@@ -29,7 +29,7 @@ import numpy as np
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.channels.channel import Channel
-from whereish.privacy.finite import Finite
+from whereish.privacy.finite import SAME, Finite
 from whereish.privacy.metric import Metric
 from whereish.privacy.tuples import Records
 from whereish.queries.record_query import RecordQuery
@@ -42,9 +42,6 @@ from whereish.queries.universal_optimality import (
 from whereish.space.points import plain_numbers
 
 __all__ = ["FiniteQuery"]
-
-_MOST_DATABASES = 4096
-_SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +102,7 @@ class FiniteQuery:
         null is NaN.
         """
         records = Records.of(metric)
-        entries = records.values.all_indices()
-        if len(entries) ** records.size > _MOST_DATABASES:
-            raise InvalidInput(
-                f"a universe of at most {_MOST_DATABASES} databases can be listed; this one has"
-                f" {len(entries)}^{records.size}"
-            )
+        entries = records.entries(most=4096)
         index = np.array(list(itertools.product(entries, repeat=records.size)), np.int64)
         data = records.values.at(index)
         if isinstance(query, RecordQuery):
@@ -159,7 +151,7 @@ class FiniteQuery:
         d, found = self.induced, []
         for a, b in itertools.combinations(range(len(d)), 2):
             between = [d[a, k] + d[k, b] for k in range(len(d)) if k not in (a, b)]
-            if math.isfinite(d[a, b]) and min(between, default=math.inf) > d[a, b] * (1 + _SAME):
+            if math.isfinite(d[a, b]) and min(between, default=math.inf) > d[a, b] * (1 + SAME):
                 found.append((a, b))
         return tuple(found)
 
@@ -169,7 +161,7 @@ class FiniteQuery:
         # d_f cannot be shorter than |y - y'| / Delta; where it is no longer either, it is tight.
         delta = self._exact_quotient()
         apart = np.abs(self.values[:, None] - self.values[None])
-        tight = np.isclose(float(delta) * self.induced, apart, rtol=_SAME, atol=0.0)
+        tight = np.isclose(float(delta) * self.induced, apart, rtol=SAME, atol=0.0)
         reason = "all pairs of databases, and the shortest chains of answers"
         return Sensitivity(delta, bool((tight | (apart == 0)).all()), reason)
 
@@ -177,7 +169,7 @@ class FiniteQuery:
         """The largest quotient as a fraction of the doubles it is made from."""
         moved = np.abs(self.answers[:, None] - self.answers[None])
         apart = np.isfinite(self.distances) & (self.distances > 0)
-        near = apart & (moved >= self._quotient * (1 - _SAME) * np.where(apart, self.distances, 1))
+        near = apart & (moved >= self._quotient * (1 - SAME) * np.where(apart, self.distances, 1))
         pairs = {
             (m, d) for m, d in zip(moved[near].tolist(), self.distances[near].tolist(), strict=True)
         }

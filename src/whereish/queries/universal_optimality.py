@@ -46,6 +46,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from whereish.arrays import FloatArray
+from whereish.privacy.finite import SAME
 from whereish.solvers.channels.consumers import Consumer, best_utility
 
 __all__ = ["UniversalOptimality", "bent_triples", "universal_optimality"]
@@ -55,7 +56,6 @@ _MOST_SEARCHED = 8  # answers for which consumers of all of them are looked for
 _MOST_PLAIN, _MOST_GAINS, _MOST_CONSUMERS = 8, 64, 256
 _SHORT = 1e-7  # a shortfall this large is not the solver's tolerance
 _PLAIN = 1e-4  # and at this one need not look further
-_SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def bent_triples(distances: FloatArray) -> list[tuple[int, int, int]]:
             with np.errstate(invalid="ignore"):
                 share = np.where(around > 0, 1 - d[i, k] / around, 0.0)
             found += [
-                (float(s), (i, int(j), k)) for s, j in zip(share, between, strict=True) if s > _SAME
+                (float(s), (i, int(j), k)) for s, j in zip(share, between, strict=True) if s > SAME
             ]
     return [triple for _, triple in sorted(found, key=lambda pair: (-pair[0], pair[1]))]
 

@@ -34,10 +34,10 @@ class Asked(GridReading):
     per: str | None = None
     low: float | None = None
     high: float | None = None
+    nodata: Epsilon | str = "refuse"
     column: str | None = None
     layer: str | None = None
     default: Epsilon | None = None
-    nodata: Epsilon | str = "refuse"
     supersample: int = 1
     cells: int = 200
 
