@@ -123,13 +123,23 @@ def test_modules_and_files_that_texts_name_exist():
             assert any((home / name).exists() for home in (ROOT, ROOT / "src" / "whereish")), name
 
 
-def test_no_path_or_host_of_a_machine_is_committed():
+def committed() -> list[str]:
     try:
-        files = subprocess.run(
+        return subprocess.run(
             ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.split()
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
+
+
+def test_no_data_is_left_at_the_root():
+    """What examples write when somebody tries them there is not part of the project."""
+    told = {"", ".cff", ".md", ".toml", ".yaml", ".yml"}
+    assert {Path(name).suffix for name in committed() if "/" not in name} <= told
+
+
+def test_no_path_or_host_of_a_machine_is_committed():
+    files = committed()
     forbidden = re.compile(r"/(?:root|home)/\w|/work/\w|/tmp/\w|pypi\.\w+\.\w+/simple")
     for name in files:
         path = ROOT / name

@@ -70,6 +70,13 @@ def test_an_example_is_shown_with_what_it_printed():
     assert shown == "# A\n```python\nprint(1)\n```\n\n```text\n1\n```\n| 2 |\n"
 
 
+def test_examples_write_into_a_folder_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SITE["pieces"](PAGE.replace("print(1)", "open('left.txt', 'w').close()"), "p")
+    assert Path.cwd() == tmp_path
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_example_that_raises_ends_the_build():
     with pytest.raises(ZeroDivisionError):
         SITE["pieces"](PAGE.replace("print(1)", "1 / 0"), "p")
