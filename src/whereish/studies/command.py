@@ -21,7 +21,11 @@ _UNEXPLAINED = 3
 
 @click.command("reproduce")
 @click.argument("name")
-@click.option("--quick", is_flag=True, help="Coarser grids and fewer draws: minutes, not hours.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Coarser grids and fewer draws: one minute of CPU instead of five.",
+)
 @click.option(
     "-o",
     "--output",

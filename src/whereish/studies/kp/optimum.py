@@ -147,6 +147,8 @@ def _draw(run: Run, rows: list[tuple[str, float, float, float, float, float, str
         axes.plot(x, remapped / best, marker=mark, label=f"{said}, remapped to the best cells")
     axes.axhline(1, color="0.5", linestyle="-", linewidth=1)
     axes.set_xscale("log")
+    axes.set_xticks([0.6, 1, 2, 4, 8], ["0.6", "1", "2", "4", "8"])
+    axes.set_xticks([], minor=True)
     axes.legend(loc="upper right")
     run.draw("excess", axes, "The eikonal mechanism above the optimum on the same cells.")
 
