@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 import whereish as wh
 from whereish.errors import InvalidInput
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
-from whereish.mechanisms.traces.cadence import FAILING, OPENING, REFRESH, guarded
+from whereish.mechanisms.traces.cadence import FAILING, OPENING, REFRESH, WHOLE, guarded
 from whereish.privacy import Euclidean, GreatCircle, TupleMax
 from whereish.randomness import SeededRandomness
 
@@ -68,6 +68,67 @@ def test_the_refresh_is_the_best_hold_of_a_straight_way():
     assert np.sqrt(6 + best**2) == pytest.approx(REFRESH, rel=0.06)
 
 
+def test_the_refresh_of_a_whole_trace_is_about_that_of_joining_a_wanderer():
+    """Its formulas by simulation, and the least budget at a given mean square error."""
+    generator = np.random.default_rng(2)
+    spread, growth, steps = 6.0, 40.0, 50  # variances of a report, and of the way between two
+    way = generator.normal(0, np.sqrt(growth / steps / 2), (20_000, steps, 2)).cumsum(axis=1)
+    ends = generator.normal(0, np.sqrt(spread / 2), (2, 20_000, 1, 2))
+    along = (np.arange(1, steps + 1) / steps)[:, None]
+    joined = (1 - along) * ends[0] + along * (way[:, -1:] + ends[1])
+    measured = ((joined - way) ** 2).sum(axis=2).mean()
+    assert measured == pytest.approx(2 * spread / 3 + growth / 6, rel=0.03)
+
+    def budget(growth: float) -> float:
+        """At mean square error 1, with s what is left for the noise of a report."""
+        return 1 / (growth**2 * 1.5 * (1 - growth / 6))
+
+    best = minimize_scalar(budget, bounds=(0.1, 5.9), method="bounded").x
+    noise = 1.5 * (1 - best / 6)
+    after = (np.sqrt(best**2 + 4 * best * noise) - best) / 2
+    error = np.sqrt((after + best) * 6 / noise)
+    assert error == pytest.approx(7.3, abs=0.05)
+    assert error <= WHOLE <= 1.15 * error
+
+
+def test_live_no_filter_is_much_better_than_the_best_hold_of_a_wanderer():
+    """0.88 of it: mean square error 1, reports of variance s every q T of motion."""
+    hold = minimize_scalar(
+        lambda moved: 1 / (moved * np.sqrt(1 - moved / 2)), bounds=(0.1, 1.9), method="bounded"
+    )
+    filtered = minimize_scalar(
+        lambda moved: 1 / np.sqrt(moved * (1 - moved / 2) * (1 + moved / 2)),
+        bounds=(0.1, 1.9),
+        method="bounded",
+    )
+    assert filtered.fun / hold.fun == pytest.approx(0.88, abs=0.005)
+
+
+@pytest.mark.parametrize("accuracy", ["1 km", "2 km"])
+def test_a_motorway_is_followed(accuracy):
+    """At 25 m/s, faster than most of what is expected, the error stays that of the noise."""
+    places, seconds = drive(4000, 25.0)
+    budget = wh.FixedUtility(accuracy)
+    release = wh.PredictiveMechanism(budget, PlanarLaplace).report(
+        places, seconds, rng=SeededRandomness(5)
+    )
+    error = np.hypot(*(np.asarray(release.reports) - places).T).mean()
+    assert error * budget.level < 4.5
+    assert int(release.hard.sum()) < 400
+
+
+def test_a_stay_costs_a_few_reports():
+    stay = np.random.default_rng(1).normal(0, 15, (6000, 2))
+    release = planar().report(stay, 5.0 * np.arange(6000), rng=SeededRandomness(4))
+    assert int(release.hard.sum()) <= 30, "one report in a quarter of an hour"
+
+
+def test_points_at_one_time_are_followed(rng):
+    places = np.random.default_rng(3).normal(0, 400, (200, 2))
+    release = planar().report(places, np.zeros(200), rng=rng)
+    assert np.isfinite(np.asarray(release.reports)).all()
+
+
 def test_every_step_is_accounted_for(rng):
     places, seconds = drive(400)
     seconds = seconds + 4000.0 * (np.arange(400) >= 150) + 4000.0 * (np.arange(400) >= 300)
@@ -108,6 +169,7 @@ def test_reports_are_a_function_of_what_was_drawn(rng):
     mechanism, (places, seconds) = planar(), drive(300)
     one = mechanism.report(places, seconds, rng=SeededRandomness(9))
     again = mechanism.start(rng=SeededRandomness(9))
+    again.transcript.whole = True
     for place, time_s in zip(places, seconds, strict=True):
         again.report(place, float(time_s))
     live = again.release()

@@ -1,9 +1,10 @@
 """Where a trace probably is now, and how surely: a filter on public reports.
 
 Everything here is a function of the public transcript, so it costs no privacy.  The person's
-velocity is taken for an Ornstein-Uhlenbeck process that forgets itself within :data:`TURN_S`;
-its size is one of :data:`MODES`, and changes about once in :data:`DWELL_S`.  Each size has a
-Kalman filter of its own, and they are mixed by how well they foretold the noisy reports
+velocity is taken for an Ornstein-Uhlenbeck process: its size is one of :data:`SPEEDS`, and it
+forgets itself within one of :data:`TURNS_S`.  A way of moving lasts about :data:`DWELL_S`, a stay
+about :data:`STAY_S`; then another begins, with a velocity of its own.  Each way (:data:`MODES` of
+them) has a Kalman filter, and they are mixed by how well they foretold the noisy reports
 (interacting multiple models: Blom and Bar-Shalom, IEEE TAC 1988).  The clock counts points, each
 as long as they are on average: errors are averaged over points, and where a recording pauses,
 people mostly stay, and a guard looks whether they did.
@@ -26,22 +27,35 @@ from whereish.compiled import kernel
 from whereish.mechanisms.traces.transcript import Surface
 from whereish.space.sphere import RADIUS_M, Sphere
 
-__all__ = ["DWELL_S", "MODES", "TOP_M_S", "TURN_S", "Motion", "Past", "smoothed"]
+__all__ = ["DWELL_S", "MODES", "SPEEDS", "STAY_S", "TURNS_S", "Motion", "Past", "smoothed"]
 
-MODES: Final = 6
-TOP_M_S: Final = 10.0
-"""Velocities have 10, 3.3, 1.1, ..., 0.04 m/s on each axis: from a car to somebody at home."""
-TURN_S: Final = 300.0
-"""Seconds after which a velocity is forgotten: streets turn, buses stop."""
-DWELL_S: Final = 1800.0
-"""Seconds for which people move alike: a walk, a drive, a stay."""
+SPEEDS: Final = tuple(30.0 * 3.0**-size for size in range(7))
+"""Metres a second on each axis: from a motorway to somebody at home. Each 1.5 times as likely."""
+TURNS_S: Final = (60.0, 600.0, 6000.0)
+"""Seconds after which a velocity is forgotten: streets turn, trips end, some go on."""
+DWELL_S: Final = 3600.0
+"""Seconds for which people move alike."""
+STAY_S: Final = 40_000.0
+"""The same for the slowest two, of less than 0.15 m/s: a night, a day at work."""
 PAUSE: Final = 5.0
 """A pause is at least so many times as long as the steps before it, on average."""
 UNTIMED_S: Final = 10.0
 """Seconds between two points that carry no time."""
 
+# One way of moving in each row: variance of the velocity on an axis, turn, share, dwell.
+_WAYS: Final = np.array(
+    [
+        (speed**2, turn, 1.5**size, STAY_S if speed < 0.15 else DWELL_S)
+        for size, speed in enumerate(SPEEDS)
+        for turn in TURNS_S
+    ]
+)
+_WAYS[:, 2] /= _WAYS[:, 2].sum()
+MODES: Final = len(_WAYS)
+
 _LAPLACE_VARIANCE: Final = 3.0  # of one coordinate of planar Laplace noise of level 1
-_TAIL: Final = 4.0  # heavier than Gaussian, as the noise is: (1 + s/4)^-3 instead of e^{-s/2}
+_TAIL: Final = 8.0  # heavier than Gaussian, as the noise is: (1 + s/8)^-5 instead of e^{-s/2}
+_LEAST: Final = 1e-100  # no way of moving is ever ruled out for good
 _METRES: Final = RADIUS_M * math.pi / 180  # a degree of latitude
 
 
@@ -67,7 +81,7 @@ class Motion:
     _expected: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.chance = np.array([_share(mode) for mode in range(MODES)])
+        self.chance = _WAYS[:, 2].copy()
         self.mean = np.zeros((MODES, 2, 2))
         self.spread = np.zeros((MODES, 3))
         self._expected = np.zeros(3)
@@ -78,8 +92,8 @@ class Motion:
         self.paused = seconds is not None and seconds >= long
         self.points += 1
         self.seconds += UNTIMED_S if seconds is None else min(seconds, long)
-        pace = _pace(self.step, self.paused)
-        _advance(self.chance, self.mean, self.spread, pace, self._expected)
+        state = self.chance, self.mean, self.spread
+        _advance(*state, _WAYS, self.step, self.paused, self._expected)
 
     def learn(self, place: FloatArray) -> None:
         """A noisy report of the place where the person is now."""
@@ -95,11 +109,21 @@ class Motion:
 
     def restart(self, place: FloatArray) -> None:
         """A noisy report of a place that has nothing to do with what was foretold."""
+        self.learn(place)  # for the chances: who is far off moves fast
+        self.begin(place)
+
+    def forget(self, place: FloatArray) -> None:
+        """The same after a pause, which tells nothing of how the person moves now."""
+        self.chance[:] = _WAYS[:, 2]
+        self.begin(place)
+
+    def begin(self, place: FloatArray) -> None:
+        """Know nothing but a noisy report of the place, and how the person may move."""
         self._frame(place)
         self.mean[:] = 0
         self.spread[:, 0] = _LAPLACE_VARIANCE / self.epsilon**2
         self.spread[:, 1] = 0
-        self.spread[:, 2] = [_square(mode) for mode in range(MODES)]
+        self.spread[:, 2] = _WAYS[:, 0]
 
     @property
     def step(self) -> float:
@@ -117,9 +141,11 @@ class Motion:
         return math.sqrt(self._expected[2])
 
     @property
-    def square(self) -> float:
-        """Mean over the modes of the variance of the velocity."""
-        return math.fsum(self.chance[mode] * _square(mode) for mode in range(MODES))
+    def found(self) -> tuple[float, float]:
+        """Mean variance of the velocity on an axis, and mean turn of what moves."""
+        squares = self.chance * _WAYS[:, 0]
+        square = float(squares.sum())
+        return square, float(squares @ _WAYS[:, 1]) / square
 
     def _frame(self, place: FloatArray) -> None:
         self.anchor = np.array(place, dtype=np.float64)
@@ -133,7 +159,7 @@ class Motion:
 
 @dataclass(frozen=True)
 class Past:
-    """What a filter found at each report: its kind, the motion, whether a pause came before.
+    """What a filter found at each report: its kind, size and turn of the motion, pauses before it.
 
     Kinds are 0 for a prediction, 1 for a noisy report, 2 for one that starts anew.
     """
@@ -141,6 +167,7 @@ class Past:
     places: FloatArray
     kinds: FloatArray
     squares: FloatArray
+    turns: FloatArray
     paused: FloatArray
 
 
@@ -149,42 +176,25 @@ def smoothed(motion: Motion, past: Past) -> FloatArray:
     count = len(past.kinds)
     places = np.zeros((count, 2))
     noise = _LAPLACE_VARIANCE / motion.epsilon**2
-    pace = _pace(motion.step, False)
     for low, high in pairwise([*np.flatnonzero(past.kinds == 2), count]):
         part = slice(low, high)
         anchor = past.places[low]
         unit = _unit(motion.space, anchor)
         seen = _difference(motion.space, past.places[part], anchor) * unit
-        squares = _known_later(past.squares[part], past.kinds[part])
-        within = _smooth(seen, past.kinds[part], squares, past.paused[part], pace[:2], noise)
+        kinds = past.kinds[part]
+        squares, turns = (_known_later(x[part], kinds) for x in (past.squares, past.turns))
+        within = _smooth(seen, kinds, squares, turns, past.paused[part], motion.step, noise)
         places[part] = anchor + within / unit
     return places
 
 
-def _known_later(squares: FloatArray, kinds: FloatArray) -> FloatArray:
+def _known_later(found: FloatArray, kinds: FloatArray) -> FloatArray:
     """How the person moved before a report is known best right after it."""
-    known = squares.copy()
-    for i in range(len(squares) - 2, -1, -1):
+    known = found.copy()
+    for i in range(len(found) - 2, -1, -1):
         if kinds[i] == 0:
             known[i] = known[i + 1]
     return known
-
-
-def _pace(step: float, paused: bool) -> tuple[float, float, float, float]:
-    """(seconds moved, share of the velocity kept, chance to move on alike, whether paused)."""
-    return step, math.exp(-step / TURN_S), math.exp(-step / DWELL_S), float(paused)
-
-
-@kernel
-def _share(mode: int) -> float:
-    """How much of their time people move like this: each half as fast, twice as much."""
-    return 2.0**mode / (2.0**MODES - 1.0)
-
-
-@kernel
-def _square(mode: int) -> float:
-    """Variance of one axis of the velocity in a mode, in square metres a second."""
-    return (TOP_M_S * 3.0**-mode) ** 2
 
 
 def _unit(space: Surface, place: FloatArray) -> FloatArray:
@@ -202,11 +212,13 @@ def _difference(space: Surface, places: FloatArray, anchor: FloatArray) -> Float
 
 
 @kernel
-def _moved(seconds: float, decay: float, square: float) -> tuple[float, float, float, float]:
-    """(path of one metre a second, growth of the three variances) within so many seconds."""
-    path = TURN_S * (1.0 - decay)
-    position = square * TURN_S * (2.0 * seconds - TURN_S * (3.0 - 4.0 * decay + decay * decay))
-    return path, position, square * TURN_S * (1.0 - decay) ** 2, square * (1.0 - decay * decay)
+def _moved(seconds: float, turn: float, square: float) -> tuple[float, float, float, float, float]:
+    """(velocity kept, path of one metre a second, growth of three variances) in so many seconds."""
+    kept = np.exp(-seconds / turn)
+    path = turn * (1.0 - kept)
+    position = square * turn * (2.0 * seconds - turn * (3.0 - 4.0 * kept + kept * kept))
+    both, speed = square * turn * (1.0 - kept) ** 2, square * (1.0 - kept * kept)
+    return kept, path, max(position, 0.0), both, speed
 
 
 @kernel
@@ -214,42 +226,47 @@ def _advance(
     chance: FloatArray,
     mean: FloatArray,
     spread: FloatArray,
-    pace: tuple[float, float, float, float],
+    ways: FloatArray,
+    seconds: float,
+    paused: bool,
     expected: FloatArray,
 ) -> None:
     """Mix the modes, move each; leave the expected place and its mean square error."""
-    seconds, decay, stay, paused = pace
     count = len(chance)
-    before, centre, width = chance.copy(), mean.copy(), spread.copy()
+    changed, east, north, width = 0.0, 0.0, 0.0, 0.0  # those who begin to move in another way
+    for k in range(count):
+        part = chance[k] * (1.0 - np.exp(-seconds / ways[k, 3]))
+        changed += part
+        east += part * mean[k, 0, 0]
+        north += part * mean[k, 1, 0]
+    if changed > 0.0:
+        east, north = east / changed, north / changed
+        for k in range(count):
+            part = chance[k] * (1.0 - np.exp(-seconds / ways[k, 3])) / changed
+            off_e, off_n = mean[k, 0, 0] - east, mean[k, 1, 0] - north
+            width += part * (spread[k, 0] + (off_e * off_e + off_n * off_n) / 2)
     expected[:] = 0.0
     for j in range(count):
-        total, east, north, going, rising = 0.0, 0.0, 0.0, 0.0, 0.0
-        for k in range(count):
-            part = ((1.0 - stay) * _share(j) + (stay if k == j else 0.0)) * before[k]
-            total += part
-            east += part * centre[k, 0, 0]
-            going += part * centre[k, 0, 1]
-            north += part * centre[k, 1, 0]
-            rising += part * centre[k, 1, 1]
-        east, north, going, rising = east / total, north / total, going / total, rising / total
-        position, both, speed = 0.0, 0.0, 0.0
-        for k in range(count):
-            part = ((1.0 - stay) * _share(j) + (stay if k == j else 0.0)) * before[k] / total
-            off_e, off_n = centre[k, 0, 0] - east, centre[k, 1, 0] - north
-            drift_e, drift_n = centre[k, 0, 1] - going, centre[k, 1, 1] - rising
-            position += part * (width[k, 0] + (off_e * off_e + off_n * off_n) / 2)
-            both += part * (width[k, 1] + (off_e * drift_e + off_n * drift_n) / 2)
-            speed += part * (width[k, 2] + (drift_e * drift_e + drift_n * drift_n) / 2)
-        square = _square(j)
-        if paused > 0.0:
+        square, turn, share, dwell = ways[j]
+        total = changed * share + chance[j] * np.exp(-seconds / dwell)
+        new = changed * share / total
+        old = 1.0 - new
+        off_e, off_n = east - mean[j, 0, 0], north - mean[j, 1, 0]
+        going, rising = mean[j, 0, 1], mean[j, 1, 1]
+        position = new * width + old * spread[j, 0] + new * old * (off_e**2 + off_n**2) / 2
+        both = old * spread[j, 1] - new * old * (off_e * going + off_n * rising) / 2
+        speed = new * square + old * spread[j, 2] + new * old * (going**2 + rising**2) / 2
+        going, rising = old * going, old * rising
+        if paused:
             going, rising, both, speed = 0.0, 0.0, 0.0, square
-        path, grown, grown_both, grown_speed = _moved(seconds, decay, square)
+        kept, path, grown, grown_both, grown_speed = _moved(seconds, turn, square)
         chance[j] = total
         spread[j, 0] = position + 2 * path * both + path * path * speed + grown
-        spread[j, 1] = decay * (both + path * speed) + grown_both
-        spread[j, 2] = decay * decay * speed + grown_speed
-        mean[j, 0, 0], mean[j, 0, 1] = east + path * going, decay * going
-        mean[j, 1, 0], mean[j, 1, 1] = north + path * rising, decay * rising
+        spread[j, 1] = kept * (both + path * speed) + grown_both
+        spread[j, 2] = kept * kept * speed + grown_speed
+        mean[j, 0, 0] += new * off_e + path * going
+        mean[j, 1, 0] += new * off_n + path * rising
+        mean[j, 0, 1], mean[j, 1, 1] = kept * going, kept * rising
         for axis in range(2):
             expected[axis] += total * mean[j, axis, 0]
     for j in range(count):
@@ -266,7 +283,8 @@ def _learn(
         position, both, _ = spread[j]
         width = position + noise
         off = seen - mean[j, :, 0]
-        chance[j] *= (1.0 + (off * off).sum() / (_TAIL * width)) ** -3 / width
+        likely = (1.0 + (off * off).sum() / (_TAIL * width)) ** -5 / width
+        chance[j] = max(chance[j] * likely, _LEAST)
         mean[j, :, 0] += position / width * off
         mean[j, :, 1] += both / width * off
         spread[j, 0] -= position * position / width
@@ -280,20 +298,19 @@ def _smooth(
     seen: FloatArray,
     told: FloatArray,
     squares: FloatArray,
+    turns: FloatArray,
     paused: FloatArray,
-    pace: tuple[float, float],
+    seconds: float,
     noise: float,
 ) -> FloatArray:
     """Kalman filter forth and Rauch-Tung-Striebel back, one motion, both axes alike."""
     count = len(seen)
-    seconds, decay = pace
-    path = TURN_S * (1.0 - decay)
     mean, spread = np.zeros((count, 2, 2)), np.zeros((count, 3))
     foretold, width = np.zeros((count, 2, 2)), np.zeros((count, 3))
     mean[0, :, 0] = seen[0]
     spread[0, 0], spread[0, 2] = noise, squares[0]
     for i in range(1, count):
-        _, grown, grown_both, grown_speed = _moved(seconds, decay, squares[i])
+        decay, path, grown, grown_both, grown_speed = _moved(seconds, turns[i], squares[i])
         position, both, speed = spread[i - 1]
         drift = mean[i - 1, :, 1].copy()
         if paused[i] > 0.0:
@@ -315,6 +332,8 @@ def _smooth(
             spread[i, 2] -= width[i, 1] * width[i, 1] / total
     for i in range(count - 2, -1, -1):
         position, both, speed = spread[i]
+        decay = np.exp(-seconds / turns[i + 1])
+        path = turns[i + 1] * (1.0 - decay)
         if paused[i + 1] > 0.0:  # the velocity was forgotten: it tells nothing back
             towards, across, behind, along = position, 0.0, both, 0.0
         else:

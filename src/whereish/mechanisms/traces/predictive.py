@@ -193,6 +193,7 @@ class PredictiveMechanism:
         places = session.checked(trace)
         times = _checked_times(times_s, len(places))
         session._given = len(places)
+        session.transcript.whole = self.predict is by_motion
         for place, time_s in zip(places, times, strict=True):
             try:
                 session._step(place, time_s)

@@ -80,7 +80,8 @@ class Reported:
 class Transcript:
     """All that was made public so far, in order; secrets never enter it.
 
-    `derived` holds what planners and predictors have computed from it.
+    `derived` holds what planners and predictors have computed from it.  `whole`: nothing is
+    released before the end, so that a planner may count on smoothing.
     """
 
     reports: list[Reported] = field(default_factory=list, repr=False)
@@ -90,6 +91,7 @@ class Transcript:
     last_hard: Reported | None = field(default=None, repr=False)
     last_look: Reported | None = field(default=None, repr=False)
     guarded: bool = False
+    whole: bool = False
     space: Surface = field(default_factory=Sphere, repr=False)
     derived: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
