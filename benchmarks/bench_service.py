@@ -1,51 +1,65 @@
 """The service under load from a second process, both on the same cores.
 
+Reports and a constant are asked for in turn, a quarter of a second each, so that whatever else
+the machine does falls on both; throughput and CPU are compared slice by slice.
 ``python -m benchmarks.bench_service 5`` runs 5 seconds of each instead of 60.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.measure import Bars
 
-CONNECTIONS, SUBJECTS, SECONDS, ROUNDS = 32, 1000, 60.0, 6
+CONNECTIONS, SECONDS, SLICE_S = 32, 60.0, 0.25
 
 
-def load(service: Any, path: str, seconds: float) -> dict[str, float]:
-    """Throughput and latencies from the client, CPU from the server."""
-    before = cpu_s(service.process.pid)
-    numbers = (service.port, service.token, path, seconds, CONNECTIONS, SUBJECTS)
+def load(*targets: tuple[Any, str], seconds: float, rounds: int = 1) -> list[dict[str, Any]]:
+    """What each service did on its path, all in turn and over again, from a second process."""
+    asked = [
+        {"port": one.port, "token": one.token, "path": path, "process": one.process.pid}
+        for one, path in targets
+    ]
+    said = {
+        "targets": asked,
+        "seconds": seconds,
+        "rounds": rounds,
+        "connections": CONNECTIONS,
+    }
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.http_load", *map(str, numbers)],
-        timeout=60 + 2 * seconds,
+        [sys.executable, "-m", "benchmarks.http_load"],
+        input=json.dumps(said),
+        timeout=60 + 2 * seconds * rounds * len(targets),
         check=True,
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[1],
     )
-    found: dict[str, float] = json.loads(done.stdout)
-    found["cpu_us"] = (cpu_s(service.process.pid) - before) / found["requests"] * 1e6
+    found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 
 
-def cpu_s(process: int) -> float:
-    """CPU seconds of a process so far."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def ratios(over: dict[str, Any], under: dict[str, Any], name: str) -> list[float]:
+    """Of one figure, slice by slice: each has its neighbour's noise, least first."""
+    pairs = zip(over["slices"], under["slices"], strict=True)
+    return sorted(a[name] / b[name] for a, b in pairs)
 
 
-def told(found: dict[str, float]) -> str:
+def told(found: dict[str, Any]) -> str:
     return (
         f"{found['per_s']:8.0f}/s  p50 {found['p50_ms']:.1f} ms  p99 {found['p99_ms']:.1f} ms"
-        f"  server CPU {found['cpu_us']:.0f} us  errors {found['errors']:.0f}"
+        f"  server CPU {found['cpu_us']:.0f} us  errors {found['errors']}"
     )
+
+
+def spread(values: list[float]) -> str:
+    return f"least {values[0]:.3f}, tenth {values[len(values) // 10]:.3f}, {len(values)} slices"
 
 
 def main(seconds: float = SECONDS) -> list[str]:
@@ -63,28 +77,24 @@ def main(seconds: float = SECONDS) -> list[str]:
             service_process.service(Path(folder) / "a", ledger=None, **plain) as service,
             service_process.service(Path(folder) / "o", ledger=None, **options) as other,
         ):
-            load(service, "/v1/report", 1.0)
-            load(other, "/constant", 1.0)
-            pairs = [
-                (load(other, "/constant", seconds / ROUNDS / 2),
-                 load(service, "/v1/report", seconds / ROUNDS / 2))
-                for _ in range(ROUNDS)
-            ]  # fmt: skip
-            bytes_only = load(other, "/bytes", seconds / ROUNDS / 2)
-            constant = max((pair[0] for pair in pairs), key=lambda found: found["per_s"])
-            report = max((pair[1] for pair in pairs), key=lambda found: found["per_s"])
+            both = (other, "/constant"), (service, "/v1/report")
+            load(*both, seconds=1.0)
+            rounds = max(1, round(seconds / 2 / SLICE_S))
+            constant, report = load(*both, seconds=SLICE_S, rounds=rounds)
+            (bytes_only,) = load((other, "/bytes"), seconds=seconds / 12)
             bars.note("a constant of the same size", told(constant))
             bars.note("the same bytes, no message read or written", told(bytes_only))
             bars.note("a report, no ledger", told(report))
-            bars.at_least(
-                "reports per constants, throughput", report["per_s"] / constant["per_s"], 0.8
-            )
-            cpu = [min(pair[side]["cpu_us"] for pair in pairs) for side in (0, 1)]
-            bars.note("constants per reports, server CPU", f"{cpu[0] / cpu[1]:10.2f} x")
-            errors = sum(found["errors"] for pair in pairs for found in pair)
+            found = ratios(report, constant, "per_s")
+            bars.at_least("reports per constants, throughput, median", median(found), 0.8)
+            bars.note("the same, slice by slice", spread(found))
+            found = ratios(constant, report, "cpu_us")
+            bars.note("constants per reports, server CPU, median", f"{median(found):9.3f} x")
+            bars.note("the same, slice by slice", spread(found))
+            errors = constant["errors"] + report["errors"]
         with service_process.service(Path(folder) / "b", **plain) as service:
-            load(service, "/v1/report", 1.0)
-            charged = load(service, "/v1/report", seconds)
+            load((service, "/v1/report"), seconds=1.0)
+            (charged,) = load((service, "/v1/report"), seconds=seconds)
             bars.note("a charged report, SQLite", told(charged))
             bars.at_least("durable charges with SQLite", charged["per_s"], 1500, "/s")
             errors += charged["errors"]
@@ -95,8 +105,8 @@ def main(seconds: float = SECONDS) -> list[str]:
                 postgres.server() as address,
                 service_process.service(Path(folder) / "c", ledger=address, **plain) as service,
             ):
-                load(service, "/v1/report", 1.0)
-                charged = load(service, "/v1/report", seconds)
+                load((service, "/v1/report"), seconds=1.0)
+                (charged,) = load((service, "/v1/report"), seconds=seconds)
                 bars.note("a charged report, PostgreSQL", told(charged))
                 errors += charged["errors"]
     bars.at_most("errors in all", errors, 0, "")

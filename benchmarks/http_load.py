@@ -1,6 +1,8 @@
-"""Load on an HTTP service from a second process: keep-alive connections, latencies, errors.
+"""Load on HTTP services from a second process: keep-alive connections, latencies, errors.
 
-``python -m benchmarks.http_load PORT TOKEN PATH SECONDS CONNECTIONS SUBJECTS`` prints JSON.
+``python -m benchmarks.http_load`` reads from standard input what to ask, as JSON: ``targets``,
+each with ``port``, ``token``, ``path`` and ``process``, are asked in turn for ``seconds`` at a
+time, ``rounds`` times, over ``connections``.  It prints JSON: what each target did.
 """
 
 from __future__ import annotations
@@ -10,9 +12,13 @@ import json
 import random
 import sys
 import time
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import uvloop
+
+SUBJECTS = 1000
 
 
 class Line(asyncio.Protocol):
@@ -24,7 +30,6 @@ class Line(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        self.ask()
 
     def ask(self) -> None:
         self.began = time.perf_counter()
@@ -40,28 +45,31 @@ class Line(asyncio.Protocol):
         if len(body) < size:
             return
         self.got = b""
-        self.load.seconds.append(time.perf_counter() - self.began)
+        now = time.perf_counter()
+        self.load.seconds.append(now - self.began)
         self.load.errors += not head.startswith(b"HTTP/1.1 200")
-        if time.perf_counter() < self.load.end:
+        if now < self.load.end:
             self.ask()
         else:
-            self.transport.close()
+            self.load.finish()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.load.open -= 1
-        self.load.lost += time.perf_counter() < self.load.end
-        if not self.load.open:
-            self.load.done.set_result(None)
+        if self.load.under_way:
+            self.load.errors += 1
+            self.load.finish()
 
 
 class Load:
-    def __init__(self, token: str, path: str, subjects: int) -> None:
+    """One target, asked by several connections until a moment has come."""
+
+    def __init__(self, port: int, token: str, path: str, process: int) -> None:
+        self.port, self.process = port, process
+        self.under_way = self.errors = 0
         self.seconds: list[float] = []
-        self.errors = self.lost = self.open = 0
-        self.end = 0.0
+        self.slices: list[dict[str, float]] = []
         bodies = [
             json.dumps({"lon": 2.33316, "lat": 48.85412, "subject": f"subject-{i}"}).encode()
-            for i in range(subjects)
+            for i in range(SUBJECTS)
         ]
         self.requests = [
             f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
@@ -73,35 +81,59 @@ class Load:
     def request(self) -> bytes:
         return random.choice(self.requests)
 
-    async def run(self, port: int, seconds: float, connections: int) -> None:
+    def finish(self) -> None:
+        """One connection has its last answer."""
+        self.under_way -= 1
+        if not self.under_way:
+            self.done.set_result(None)
+
+    async def run(self, seconds: float, connections: int) -> None:
+        """One slice: throughput and latencies here, CPU there, once every connection stands."""
         loop = asyncio.get_running_loop()
         self.done = loop.create_future()
-        self.end = time.perf_counter() + seconds
-        self.open = connections
-        for _ in range(connections):
-            await loop.create_connection(lambda: Line(self), "127.0.0.1", port)
+        opened = [
+            await loop.create_connection(lambda: Line(self), "127.0.0.1", self.port)
+            for _ in range(connections)
+        ]
+        before = len(self.seconds)
+        began, cpu = time.perf_counter(), cpu_s(self.process)
+        self.under_way, self.end = connections, began + seconds
+        for _, line in opened:
+            line.ask()
         await self.done
+        spent, cpu = time.perf_counter() - began, cpu_s(self.process) - cpu
+        answers = len(self.seconds) - before
+        self.slices.append({"per_s": answers / spent, "cpu_us": 1e6 * cpu / answers})
+        for transport, _ in opened:
+            transport.close()
+
+    def summary(self) -> dict[str, Any]:
+        """Medians over slices, and latencies of all answers."""
+        times = sorted(self.seconds)
+        return {
+            **{name: median(one[name] for one in self.slices) for name in ("per_s", "cpu_us")},
+            "p50_ms": 1e3 * times[len(times) // 2],
+            "p99_ms": 1e3 * times[int(0.99 * len(times))],
+            "answers": len(times),
+            "errors": self.errors,
+            "slices": self.slices,
+        }
 
 
-def main() -> None:
-    port, token, path, seconds, connections, subjects = sys.argv[1:]
-    load = Load(token, path, int(subjects))
-    began = time.perf_counter()
-    uvloop.run(load.run(int(port), float(seconds), int(connections)))
-    spent = time.perf_counter() - began
-    times = sorted(load.seconds)
-    print(
-        json.dumps(
-            {
-                "per_s": len(times) / spent,
-                "p50_ms": 1e3 * times[len(times) // 2],
-                "p99_ms": 1e3 * times[int(0.99 * len(times))],
-                "errors": load.errors + load.lost,
-                "requests": len(times),
-            }
-        )
-    )
+def cpu_s(process: int) -> float:
+    """CPU seconds that the threads of a process have had so far."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+async def ask(said: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every target in turn, so many times over."""
+    loads = [Load(**target) for target in said["targets"]]
+    for _ in range(said["rounds"]):
+        for load in loads:
+            await load.run(said["seconds"], said["connections"])
+    return [load.summary() for load in loads]
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(uvloop.run(ask(json.load(sys.stdin)))))

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 import whereish
 from whereish import randomness
 from whereish.errors import InvalidInput
-from whereish.randomness import SecureRandomness, SeededRandomness, secure
+from whereish.randomness import SecureRandomness, SeededRandomness, draws_of_bytes, secure
 
 
 def test_bytes_are_uniform():
@@ -33,6 +33,47 @@ def test_words_of_small_calls_are_uniform_and_never_repeat(count):
     assert len(np.unique(words)) == len(words) == 20_000 * count
     bits = np.unpackbits(words.view(np.uint8)).reshape(len(words), 64).sum(axis=0)
     assert (np.abs(bits - len(words) / 2) < 3.5 * np.sqrt(len(words))).all()  # 7 sigma
+
+
+@pytest.mark.parametrize("count", [1, 3, randomness._FEW, 9])
+def test_draws_of_bytes_are_those_of_words(count):
+    ours, theirs = SeededRandomness(5), SeededRandomness(5)
+    draw = draws_of_bytes(ours, count)
+    for _ in range(3):
+        assert draw() == theirs.words(count).tobytes()
+    secure_draw = draws_of_bytes(SecureRandomness(), count)
+    drawn = np.frombuffer(b"".join(secure_draw() for _ in range(5000)), np.uint64)
+    assert len(np.unique(drawn)) == len(drawn) == 5000 * count
+    bits = np.unpackbits(drawn.view(np.uint8)).reshape(len(drawn), 64).sum(axis=0)
+    assert (np.abs(bits - len(drawn) / 2) < 3.5 * np.sqrt(len(drawn))).all()  # 7 sigma
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_renews_the_chain_of_draws():
+    """Even if neither the system nor its clocks told parent and child apart."""
+    draw = draws_of_bytes(SecureRandomness(), randomness._FEW)
+    draw()
+    (own,) = (
+        c.cell_contents for c in draw.__closure__ if isinstance(c.cell_contents, SecureRandomness)
+    )
+    before = own._chain
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, own._chain)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 64) != before == own._chain
+
+
+def test_two_copies_of_draws_part_at_once(monkeypatch):
+    for name in ("time_ns", "perf_counter_ns"):
+        monkeypatch.setattr(f"whereish.randomness.time.{name}", lambda: 7)
+    chain = bytes(32)
+    assert randomness._step(chain) != randomness._step(chain)
+    monkeypatch.undo()
+    monkeypatch.setattr("whereish.randomness.os.urandom", bytes)
+    assert randomness._step(chain) != randomness._step(chain)
 
 
 def test_words_may_be_written_to():

@@ -15,6 +15,7 @@ import struct
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -23,13 +24,20 @@ from numpy.typing import NDArray
 
 from whereish.errors import InvalidInput
 
-__all__ = ["ForkSafeLock", "Randomness", "SecureRandomness", "SeededRandomness", "secure"]
+__all__ = [
+    "ForkSafeLock",
+    "Randomness",
+    "SecureRandomness",
+    "SeededRandomness",
+    "draws_of_bytes",
+    "secure",
+]
 
 _LOCKS: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
 _SOURCES: weakref.WeakSet[SecureRandomness] = weakref.WeakSet()
 _BLOCK = 2**15  # words drawn from one key
 _FEW = 4  # words that one hash gives, beside the next chain value
-_CLOCKS = struct.Struct("<qq")
+_STATE = struct.Struct("<32s32sqq")  # chain, fresh bytes, two clocks
 
 
 class ForkSafeLock:
@@ -138,10 +146,15 @@ class SecureRandomness:
     def _fresh(self) -> bytes:
         """32 bytes that follow from the chain, and from what no copy of it has."""
         with self._lock.held:
-            clocks = _CLOCKS.pack(time.time_ns(), time.perf_counter_ns())
-            both = hashlib.blake2b(self._chain + os.urandom(32) + clocks).digest()
+            both = _step(self._chain)
             self._chain = both[:32]
         return both[32:]
+
+
+def _step(chain: bytes) -> bytes:
+    """The next chain value, then 32 bytes to use."""
+    clocks = time.time_ns(), time.perf_counter_ns()
+    return hashlib.blake2b(_STATE.pack(chain, os.urandom(32), *clocks)).digest()
 
 
 class SeededRandomness:
@@ -179,3 +192,21 @@ def secure(rng: Randomness | None = None) -> Randomness:
             f" got {type(rng).__name__}"
         )
     return rng
+
+
+def draws_of_bytes(source: Randomness, count: int) -> Callable[[], bytes]:
+    """A function that draws `count` words, as their bytes, for one thread alone.
+
+    A seeded source gives the words that ``words(count)`` would.  A secure one gives as good ones
+    of a chain of their own, which no lock guards.
+    """
+    if count != _FEW or type(source) is not SecureRandomness:
+        return lambda: source.words(count).tobytes()
+    own = SecureRandomness()
+
+    def draw() -> bytes:
+        both = _step(own._chain)
+        own._chain = both[:32]
+        return both[32:]
+
+    return draw

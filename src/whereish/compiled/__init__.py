@@ -8,6 +8,6 @@ kernels of the package, for ``whereish compile``.
 """
 
 from whereish.compiled.intrinsics import lazy_intrinsic
-from whereish.compiled.kernels import Kernel, fma, is_numba_loaded, kernel
+from whereish.compiled.kernels import Kernel, compiled, fma, is_numba_loaded, kernel
 
-__all__ = ["Kernel", "fma", "is_numba_loaded", "kernel", "lazy_intrinsic"]
+__all__ = ["Kernel", "compiled", "fma", "is_numba_loaded", "kernel", "lazy_intrinsic"]

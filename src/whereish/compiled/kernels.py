@@ -21,6 +21,7 @@ from whereish.compiled.intrinsics import lazy_intrinsic
 __all__ = [
     "KERNELS",
     "Kernel",
+    "compiled",
     "fma",
     "is_numba_loaded",
     "kernel",
@@ -82,6 +83,11 @@ def kernel(function: F) -> F:
     """Compile a function when it is first called; see the module's text."""
     KERNELS.append(Kernel(function))
     return cast(F, KERNELS[-1])
+
+
+def compiled(function: F) -> F:
+    """What numba makes of a kernel, for callers to whom the wrapper's own call is too much."""
+    return cast(F, function.dispatcher if isinstance(function, Kernel) else function)
 
 
 def is_numba_loaded() -> bool:

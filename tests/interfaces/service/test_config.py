@@ -46,7 +46,11 @@ WRONG = [
     ("auth = false\nhost = 'example.org'\n" + GOOD, "loopback"),
     ("uncharged = true\n" + GOOD, "uncharged"),
     ("uncharged = true\n", "at least one mechanism"),
-    ("uncharged = true\n[[mechanism]]\nid = 'a'", "either epsilon or file"),
+    ("uncharged = true\n[[mechanism]]\nid = 'a'", "one of epsilon"),
+    (GOOD + "mean_error = '300 m'", "one of epsilon"),
+    (GOOD + "[[mechanism]]\nid = 'b'\nwithin = '1 km'\nfile = 'a.npz'", "one of epsilon"),
+    (GOOD + "confidence = 0.9", "goes with within"),
+    (GOOD + "[[mechanism]]\nid = 'b'\nwithin = '1 km'\nconfidence = 1.5", "confidence"),
     (GOOD + "[[mechanism]]\nid = 'street'\nepsilon = '1/m'", "street twice"),
     (GOOD + "[[mechanism]]\nid = '../a'\nepsilon = '1/m'", "mechanism"),
     ("uncharged = true\n[[mechanism]]\nid='a'\nepsilon='1/m'\n[[trace]]\nid='t'\naccuracy='1 m'\n"
@@ -76,6 +80,35 @@ def test_loopback():
         is_loopback(host) for host in ("127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost")
     )
     assert not any(is_loopback(h) for h in ("0.0.0.0", "::", "10.0.0.1", "localhost.evil.org", ""))
+
+
+def test_levels_are_said_in_metres(tmp_path):
+    metres = """
+[[mechanism]]
+id = "mean"
+mean_error = "300 m"
+[[mechanism]]
+id = "radius"
+within = "500 m"
+confidence = 0.9
+[[mechanism]]
+id = "usual"
+within = "500 m"
+"""
+    said = config(tmp_path, GOOD + metres).mechanism
+    _, mean, radius, usual = (offer(one, tmp_path) for one in said)
+    assert mean.mechanism.mean_error.m == pytest.approx(300, rel=1e-3)
+    assert mean.epsilon.per_m == wh.GlobeLaplace.with_mean_error("300 m").epsilon.per_m
+    assert radius.mechanism.quantile(0.9).m == pytest.approx(500, rel=1e-3)
+    assert usual.mechanism.quantile(0.95).m == pytest.approx(500, rel=1e-3)
+    assert usual.accuracy_m == pytest.approx(500, abs=1)
+    assert radius.epsilon.per_m < usual.epsilon.per_m * 0.9
+
+
+@pytest.mark.parametrize("said", [{"mean_error": "-3 m"}, {"within": "5"}, {"mean_error": "1/m"}])
+def test_errors_that_are_no_lengths_are_refused(tmp_path, said):
+    with pytest.raises(InvalidInput, match=r"mean_error|within"):
+        offer(MechanismConfig("a", **said), tmp_path)
 
 
 def test_files_are_verified_before_they_are_offered(tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import os
+
 import numpy as np
 import pytest
 
@@ -28,7 +31,7 @@ def test_the_same_words_give_the_same_reports(place, epsilon, decimals):
 
 
 def test_what_is_left_open_is_decided_with_the_same_words(monkeypatch):
-    """A kernel that decides nothing: every report goes through ball arithmetic."""
+    """Kernels that decide nothing: every report goes through ball arithmetic."""
     import whereish.mechanisms.noise.globe_laplace as module
     import whereish.mechanisms.noise.one_by_one as single
 
@@ -36,21 +39,41 @@ def test_what_is_left_open_is_decided_with_the_same_words(monkeypatch):
         state[:] = module.UNDECIDED
         return len(state)
 
+    def nothing_of_one(memory):
+        memory[10] = 1
+
     expected = [
         wh.GlobeLaplace("ln(4)/200 m").report_one(PLACES[0], rng=SeededRandomness(seed))
         for seed in range(20)
     ]
-    for at in (module, single):
-        monkeypatch.setattr(at, "cells_of", nothing)
+    monkeypatch.setattr(module, "cells_of", nothing)
+    monkeypatch.setattr(single, "draw_one", nothing_of_one)
     noise = wh.GlobeLaplace("ln(4)/200 m")
     found = [one_by_one(noise, rng=SeededRandomness(seed))(*PLACES[0]) for seed in range(20)]
     assert found == expected
 
 
-def test_no_place_stays_in_its_arrays():
-    report = one_by_one(wh.GlobeLaplace("ln(4)/200 m"))
-    report(2.33316, 48.85412)
+@pytest.mark.parametrize("decimals", [5, 9])
+def test_neither_words_nor_a_place_stay_in_its_array(decimals):
+    """At nine decimals many draws are left open."""
+    report = one_by_one(wh.GlobeLaplace("1/m", decimals=decimals))
     kept = [cell.cell_contents for cell in report.__closure__]
-    arrays = [value for value in kept if isinstance(value, np.ndarray) and value.dtype == float]
-    assert len(arrays) == 1
-    assert (arrays[0] == 0).all()
+    (memory,) = (value for value in kept if isinstance(value, np.ndarray))
+    for _ in range(50):
+        report(2.33316, 48.85412)
+        assert (memory[:6] == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_draws_reports_of_its_own():
+    report = one_by_one(wh.GlobeLaplace("1/km"))
+    report(2.33316, 48.85412)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, repr([report(2.33316, 48.85412) for _ in range(8)]).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = ast.literal_eval(os.read(read, 4096).decode())
+    ours = [report(2.33316, 48.85412) for _ in range(8)]
+    assert not set(ours) & set(theirs)

@@ -60,12 +60,19 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MechanismConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mechanism that is offered: Laplace noise on the globe, or a saved file."""
+    """A mechanism that is offered: Laplace noise on the globe, or a saved file.
+
+    How much noise is said by `epsilon`, or in metres: by `mean_error`, or by `within`, a radius
+    that holds a report with probability `confidence` (0.95).
+    """
 
     id: Name
     epsilon: str | None = None
     decimals: Annotated[int, msgspec.Meta(ge=0, le=9)] = 5
     file: str | None = None
+    mean_error: str | None = None
+    within: str | None = None
+    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
 
 
 class TraceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -173,12 +180,21 @@ def checked(config: Config) -> Config:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidInput(f"ids must differ; got {', '.join(twice)} twice")
     for item in config.mechanism:
-        if (item.epsilon is None) == (item.file is None):
-            raise InvalidInput(f"mechanism {item.id} must have either epsilon or file")
+        ways = (item.epsilon, item.mean_error, item.within, item.file)
+        if sum(way is not None for way in ways) != 1:
+            raise InvalidInput(
+                f"mechanism {item.id} must have one of epsilon, mean_error, within and file, as"
+                " mean_error = '300 m'"
+            )
+        if item.confidence is not None and item.within is None:
+            raise InvalidInput(
+                f"mechanism {item.id}: confidence goes with within, as within = '500 m' and"
+                " confidence = 0.9"
+            )
     if not config.mechanism:
         raise InvalidInput(
             "the configuration must offer at least one mechanism: [[mechanism]] with an id and"
-            " epsilon = 'ln(4)/200 m', or a file"
+            " mean_error = '300 m', within = '500 m', epsilon = 'ln(4)/200 m' or a file"
         )
     return config
 

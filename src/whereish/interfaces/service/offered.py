@@ -24,6 +24,7 @@ from whereish.mechanisms.noise.rounded import RoundedMechanism
 from whereish.mechanisms.saved import load_artefact, mechanism_in
 from whereish.mechanisms.traces.budget import FixedUtility
 from whereish.mechanisms.traces.predictive import PredictiveMechanism
+from whereish.mechanisms.wanted_level import wanted_level
 from whereish.privacy.guarantee import Basis
 from whereish.publish.charging import charged_epsilon
 from whereish.space.plane import Plane
@@ -99,10 +100,16 @@ def offer(said: MechanismConfig, beside: Path) -> Offered:
         If a file does not keep what it states.
     """
     sha256: str | None = None
-    if said.epsilon is not None:
-        mechanism: Any = GlobeLaplace(said.epsilon, decimals=said.decimals)
+    if said.file is None:
+        level = wanted_level(
+            said.epsilon,
+            mean_error=said.mean_error,
+            within=said.within,
+            confidence=said.confidence,
+            decimals=said.decimals,
+        )
+        mechanism: Any = GlobeLaplace(level, decimals=said.decimals)
     else:
-        assert said.file is not None
         artefact = load_artefact(beside / said.file)
         mechanism, sha256 = mechanism_in(artefact), str(artefact.certificate["sha256"])
     if not isinstance(mechanism, Mechanism):

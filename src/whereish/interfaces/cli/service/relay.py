@@ -7,14 +7,14 @@ import os
 import click
 
 from whereish.errors import MissingExtra
-from whereish.interfaces.cli.parameters import DECIMALS, EPSILON, WholeType
+from whereish.interfaces.cli.parameters import DECIMALS, EPSILON, WholeType, level_options
 from whereish.units import Epsilon
 
 __all__ = ["command"]
 
 
 @click.command("relay")
-@click.option("--epsilon", type=EPSILON, required=True, help="Privacy level of each message.")
+@level_options("of each message", required=True)
 @DECIMALS
 @click.option("--host", default="127.0.0.1", show_default=True, help="The MQTT broker.")
 @click.option("--port", type=WholeType(1, 65_535), default=1883, show_default=True)

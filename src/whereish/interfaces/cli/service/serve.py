@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from whereish.errors import InvalidInput, MissingExtra
-from whereish.interfaces.cli.parameters import EPSILON, WholeType, file_option
+from whereish.interfaces.cli.parameters import EPSILON, WholeType, file_option, level_options
 from whereish.units import Epsilon
 
 __all__ = ["command"]
@@ -19,8 +19,8 @@ __all__ = ["command"]
     "path",
     help="TOML file; WHEREISH_SERVE_... environment variables override it.",
 )
-@click.option("--epsilon", type=EPSILON, help="Offer Laplace noise at this level, without a file.")
-@click.option("--cap", type=EPSILON, help="With --epsilon: the budget of each subject.")
+@level_options("of each report", noise="Without a file: Laplace noise")
+@click.option("--cap", type=EPSILON, help="Without a file: the budget of each subject.")
 @click.option("--host", help="Address to listen on; 127.0.0.1 unless configured.")
 @click.option("--port", type=WholeType(0, 65_535), help="Port; 8790 unless configured.")
 @click.option("--workers", type=WholeType(1, 64), help="Processes.")
@@ -54,9 +54,12 @@ def command(
     from whereish.interfaces.service.server import first_token, serve
 
     if path is not None and (epsilon is not None or cap is not None):
-        raise InvalidInput("give either --config, or --epsilon and --cap")
+        raise InvalidInput("give either --config, or --mean-error and --cap")
     if path is None and (epsilon is None or cap is None):
-        raise InvalidInput("give --config FILE, or --epsilon and --cap for Laplace noise")
+        raise InvalidInput(
+            "give --config FILE; or, for Laplace noise, --cap and one of --mean-error '300 m',"
+            " --within '500 m' and --epsilon 'ln(4)/200 m'"
+        )
     if path is not None:
         config = load_config(path)
     else:

@@ -28,6 +28,7 @@ def exercises() -> Iterator[tuple[str, Callable[[], object]]]:
         yield name, partial(_report, name)
     yield from (
         ("many reports", _many_reports),
+        ("served reports", _served_reports),
         ("optimal channels", _optimal_channels),
         ("remaps", _remaps),
         ("privacy maps", _maps),
@@ -63,6 +64,13 @@ def _many_reports() -> None:
     from whereish.publish.perturb import perturb
 
     perturb(np.zeros(3000), np.zeros(3000), epsilon="1/km")
+
+
+def _served_reports() -> None:
+    from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+    from whereish.mechanisms.noise.one_by_one import one_by_one
+
+    one_by_one(GlobeLaplace("1/km"))(0.0, 0.0)
 
 
 def _optimal_channels() -> None:
