@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 from stress.service_load import PLACE, WRONG, Load, kill_under_load, repeat_one_key
+from whereish.errors import LedgerUnavailable
+from whereish.interfaces.service import app
+from whereish.interfaces.service.config import Config, LedgerConfig
 from whereish.publish.ledger import open_ledger
 
 import service_process
@@ -85,3 +90,48 @@ def test_two_workers_share_budget_keys_and_sessions(tmp_path, address):
         made.stop()
         spent = {e.state for e in open_ledger(address).statement("eve").entries}
         assert spent == {"released"}
+
+
+NOWHERE = """
+state = {state!r}
+workers = {workers}
+port = {port}
+[ledger]
+cap = "1/m"
+[[mechanism]]
+id = "gone"
+file = "gone.npz"
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_service_that_cannot_start_says_so_and_ends(tmp_path, workers):
+    """Workers are not started again for ever, and no stack is shown."""
+    path = tmp_path / "service.toml"
+    port = service_process.free_port()
+    path.write_text(NOWHERE.format(state=str(tmp_path), workers=workers, port=port))
+    command = [sys.executable, "-m", "whereish", "serve", "--config", path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "gone.npz" in done.stderr
+
+
+def test_a_database_is_waited_for_and_then_given_up(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(app, "_PAUSES_S", (0, 0))
+    monkeypatch.setattr(app.errors, "propagate", True)
+    opened = []
+
+    def closed(address, **budget):
+        opened.append(address)
+        raise LedgerUnavailable("the ledger's database cannot be used")
+
+    monkeypatch.setattr(app, "open_ledger", closed)
+    said = LedgerConfig(address="postgresql://nobody@127.0.0.1:1/none", cap="1/m")
+    config = Config(state=str(tmp_path), ledger=said)
+    with pytest.raises(LedgerUnavailable), caplog.at_level("WARNING", "whereish.service"):
+        app._ledger_of(config)
+    assert len(opened) == 3
+    assert [record.getMessage() for record in caplog.records] == [
+        "the ledger cannot be used; trying again in 0 s"
+    ] * 2

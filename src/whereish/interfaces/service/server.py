@@ -11,8 +11,9 @@ from typing import Any, Final
 import msgspec
 import uvicorn
 
+from whereish.errors import WhereishError
 from whereish.interfaces.http.connection import BoundedHead
-from whereish.interfaces.service.app import CONFIG, TOKENS
+from whereish.interfaces.service.app import CANNOT_START, CONFIG, FOLDER, TOKENS
 from whereish.interfaces.service.config import Config
 from whereish.interfaces.service.tokens import SCOPES, TokenFile, secret_key
 
@@ -29,14 +30,21 @@ def first_token(config: Config) -> str | None:
 
 
 def serve(config: Config, beside: Path, *, application: str = APPLICATION) -> None:
-    """Run until a signal ends it; what was charged is answered first."""
+    """Run until a signal ends it; what was charged is answered first.
+
+    Raises
+    ------
+    WhereishError
+        If the application cannot be made: a mechanism does not keep what it states, or the ledger
+        cannot be used even after a while.
+    """
     secret_key(config.folder)
     said = {"config": msgspec.json.encode(config).decode(), "beside": str(beside)}
     os.environ[CONFIG] = msgspec.json.encode(said).decode()
     with contextlib.ExitStack() as after:
         if config.workers > 1:  # a single worker ends by its signal, and would not clean up
             folder = tempfile.TemporaryDirectory(prefix="whereish-metrics-")
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = after.enter_context(folder)
+            os.environ[FOLDER] = after.enter_context(folder)
         options: dict[str, Any] = {
             "factory": True,
             "host": config.host,
@@ -55,3 +63,5 @@ def serve(config: Config, beside: Path, *, application: str = APPLICATION) -> No
             "backlog": 2048,
         }
         uvicorn.run(application, **options)
+        if config.workers > 1 and Path(os.environ[FOLDER], CANNOT_START).exists():
+            raise WhereishError("the service could not start: its log says why")
