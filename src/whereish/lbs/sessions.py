@@ -41,8 +41,8 @@ def session_radius(session: TraceSession, confidence: float) -> Length:
         if speed is None or last.time_s is None or looked.time_s is None:
             raise InvalidInput(
                 "this report is a prediction that nothing was asked about, so no radius is known:"
-                " give the budget manager a top_speed, so that it tests at every step, and the"
-                " session times"
+                " test at every step, as FixedUtility(..., tests='every'); where that has a"
+                " top_speed, give the session times"
             )
         radius += speed * (last.time_s - looked.time_s) + _apart(session, last, looked)
     return Length(min(radius, FARTHEST_M))
