@@ -137,8 +137,8 @@ def nearby(
         results for nearly here (the "mildly sensitive" use of Andrés et al. 2013).
     session, time_s
         A trace session of the predictive mechanism: it reuses a report while the person stays.  Its
-        budget is charged when it starts, by its :meth:`worst_case`.  A radius is known of steps that
-        were tested, so its manager tests at every step: ``FixedUtility(..., tests="every")``.
+        budget is charged when it starts, by its :meth:`worst_case`.  A radius is known of tested
+        steps alone, so its manager tests at every step: ``FixedUtility(..., tests="every")``.
     pinned
         A pin of :class:`~whereish.PinnedPlaces`: its one report is used, and nothing is drawn or
         charged.
