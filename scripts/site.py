@@ -39,7 +39,7 @@ class Example:
     def markdown(self) -> str:
         """As the site shows it."""
         if self.kind == "text":
-            return f"```python\n{self.code}```\n\n```text\n{self.printed}\n```"
+            return f"```python\n{self.code}```\n\n``` {{.text .output}}\n{self.printed}\n```"
         return self.printed if self.kind == "markdown" else f"<div>\n{self.printed}\n</div>"
 
     def cell(self) -> dict[str, object]:
@@ -91,6 +91,18 @@ def notebook(found: list[str | Example]) -> str:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     whole = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 4}
     return json.dumps(whole, indent=1, ensure_ascii=False)
+
+
+_CODE = re.compile(r"(?<!<span></span>)<code>([^<]{16,})</code>")
+
+
+def soften(page: str) -> str:
+    """Let long names of code break after dots, slashes, colons and underscores, in prose only."""
+
+    def softened(match: re.Match[str]) -> str:
+        return "<code>" + re.sub(r"([./_:]+)", r"\1<wbr>", match[1]) + "</code>"
+
+    return _CODE.sub(softened, page)
 
 
 class _Page(HTMLParser):
@@ -148,6 +160,8 @@ def main() -> int:
     ours = {**os.environ, "PYTHONPATH": here}  # commands of this tree, not of one installed
     done = subprocess.run(command, cwd=ROOT, env=ours, capture_output=True, text=True, check=False)
     print(done.stdout + done.stderr)
+    for page in (BUILD / "site").rglob("*.html"):
+        page.write_text(soften(page.read_text(encoding="utf-8")), encoding="utf-8")
     broken = broken_links(BUILD / "site")
     print("\n".join(f"broken link: {link}" for link in broken) or "every link leads somewhere")
     said = done.stdout + done.stderr

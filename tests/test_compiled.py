@@ -98,6 +98,40 @@ def test_processes_that_start_together_compile_once(toy):
     assert sorted(counts) == [(0, 1)] * 3 + [(1, 0)]
 
 
+YIELDS = """
+from whereish.compiled import kernel
+
+@kernel
+def upto(n):
+    for i in range(n):
+        yield i
+
+@kernel
+def total(n):
+    s = 0
+    for i in upto(n):
+        s += i
+    return s
+
+@kernel
+def squares(n):
+    s = 0
+    for i in upto(n):
+        s += i * i
+    return s
+"""
+
+
+def test_a_kernel_that_yields_serves_callers_of_later_processes(tmp_path):
+    (tmp_path / "yields.py").write_text(YIELDS)
+    for call, found in (("total(4)", "6"), ("squares(4)", "14"), ("total(4)", "6")):
+        programme = f"import yields; print(yields.{call})"
+        assert result(start(programme, tmp_path, WHEREISH_CACHE="cache")).split() == [found]
+    again = start("import yields; print(yields.squares(4))", tmp_path, WHEREISH_CACHE="cache",
+                  WHEREISH_COMPILE="refuse")  # fmt: skip
+    assert result(again).split() == ["14"]
+
+
 def test_code_compiled_before_is_read_where_nothing_can_be_written(toy):
     assert result(start(CALL.format(before=""), toy, WHEREISH_CACHE="cache")).split() == ["1", "0"]
     kept = sorted((toy / "cache").iterdir())

@@ -29,7 +29,8 @@ What is kept   Guarantee Basis Mechanism Metric Euclidean Manhattan Chebyshev
                GreatCircle Geodesic Finite TupleSum TupleMax
                Distinguishability
 Where          Plane Sphere Line Box Raster Sites Points
-Units, noise   Epsilon Length SecureRandomness SeededRandomness
+Units, noise   Epsilon Length wanted_level SecureRandomness
+               SeededRandomness
 Errors         WhereishError and those below it (whereish.errors)
 
 Every name has an example: help(wh.sanitize).  Names load on first use, so that
@@ -142,6 +143,7 @@ _HOMES = {
     "tight_channel": "mechanisms.channels.tight",
     "uniform_channel": "mechanisms.channels.cloaking",
     "user_priors": "data.user_priors",
+    "wanted_level": "mechanisms.wanted_level",
 }
 """The module of every public name, sorted; audit is a module itself.
 

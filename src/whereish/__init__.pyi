@@ -60,6 +60,7 @@ from whereish.mechanisms.saved import load as load
 from whereish.mechanisms.traces.budget import FixedRate as FixedRate
 from whereish.mechanisms.traces.budget import FixedUtility as FixedUtility
 from whereish.mechanisms.traces.predictive import PredictiveMechanism as PredictiveMechanism
+from whereish.mechanisms.wanted_level import wanted_level as wanted_level
 from whereish.privacy import Basis as Basis
 from whereish.privacy import Chebyshev as Chebyshev
 from whereish.privacy import Euclidean as Euclidean

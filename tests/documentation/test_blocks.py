@@ -19,7 +19,10 @@ from documentation.preludes import PRELUDES, PYTHON_ELSEWHERE, SHELL_ELSEWHERE
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(python|sh|bash)\b([^\n]*)\n(.*?)^```$", re.M | re.S)
 _CALL = re.compile(r"(echo [^|]+\| )?whereish ")
-OWN_TEST = {"extending.md"}  # tests/test_extending.py runs it, in a copy of the package
+OWN_TEST = {
+    "extending.md",  # tests/test_extending.py runs it, in a copy of the package
+    "spark-and-dask.md",  # test_spark_and_dask.py does, in a process of its own
+}
 
 
 def pages() -> list[str]:

@@ -67,7 +67,14 @@ PAGE = '# A\n```python exec="text"\nprint(1)\n```\n```python exec="markdown"\npr
 
 def test_an_example_is_shown_with_what_it_printed():
     shown = SITE["with_results"](SITE["pieces"](PAGE, "p"))
-    assert shown == "# A\n```python\nprint(1)\n```\n\n```text\n1\n```\n| 2 |\n"
+    assert shown == "# A\n```python\nprint(1)\n```\n\n``` {.text .output}\n1\n```\n| 2 |\n"
+
+
+def test_long_names_may_break_and_blocks_of_code_may_not():
+    block = "<pre><span></span><code>whereish.mechanisms.maps.eikonal</code></pre>"
+    name = "<td><code>whereish.mechanisms.maps</code> and <code>wh.blur</code></td>"
+    softened = "<td><code>whereish.<wbr>mechanisms.<wbr>maps</code> and <code>wh.blur</code></td>"
+    assert SITE["soften"](block + name) == block + softened
 
 
 def test_examples_write_into_a_folder_of_their_own(tmp_path, monkeypatch):

@@ -125,11 +125,12 @@ class _SharedCache(FunctionCache):  # type: ignore[misc]
         for files in self._readable:
             data = files.load(key)
             if data is not None:
-                return self._impl.rebuild(target_context, data)
+                found = self._impl.rebuild(target_context, data)
+                return None if _is_generator(found) else found
         return None
 
     def _save_overload(self, sig: Any, data: Any) -> None:
-        if writable_folder() is not None:
+        if writable_folder() is not None and not _is_generator(data):
             super()._save_overload(sig, data)
             self._forget_old_versions()
 
@@ -141,6 +142,11 @@ class _SharedCache(FunctionCache):  # type: ignore[misc]
             if version not in old.name:
                 for file in place.glob(f"{old.stem}.*"):
                     file.unlink(missing_ok=True)
+
+
+def _is_generator(compiled: Any) -> bool:
+    """Whether it yields: numba cannot go on with one that was read, and callers have its code."""
+    return isinstance(compiled.signature.return_type, numba.types.Generator)
 
 
 class _NoCache(NullCache):  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from enum import EnumType
 from typing import Any, Protocol
 
@@ -10,7 +11,18 @@ import click
 
 import whereish
 
-__all__ = ["names"]
+__all__ = ["names", "without_roles"]
+
+_ROLE = re.compile(r":(?:attr|class|data|func|meth|mod|obj):`(~?)([^`]+)`")
+
+
+def without_roles(text: str) -> str:
+    """Roles of reStructuredText as plain code; a tilde leaves the last part of a name.
+
+    >>> print(without_roles("as :func:`blur` does on a :class:`~whereish.space.Sphere`"))
+    as `blur` does on a `Sphere`
+    """
+    return _ROLE.sub(lambda m: f"`{m[2].rpartition('.')[2] if m[1] else m[2]}`", text)
 
 
 def names() -> str:
@@ -18,16 +30,20 @@ def names() -> str:
     parts = ["# Public names\n\n`import whereish as wh`. Made by `make docs`; a test checks it.\n"]
     for name in whereish.__all__:
         value = getattr(whereish, name)
-        summary = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+        summary = _first_sentence(value)
         parts.append(f"## wh.{name}\n\n{_call(name, value)}{summary}\n")
         if inspect.ismodule(value):
             parts += [
-                f"- **wh.{name}.{inner}**: "
-                + (inspect.getdoc(getattr(value, inner)) or "").split("\n\n")[0].replace("\n", " ")
+                f"- **wh.{name}.{inner}**: {_first_sentence(getattr(value, inner))}"
                 for inner in value.__all__
             ]
             parts.append("")
     return "\n".join(parts)
+
+
+def _first_sentence(value: Any) -> str:
+    first, _, _ = (inspect.getdoc(value) or "").partition("\n\n")
+    return without_roles(first.replace("\n", " "))
 
 
 def _call(name: str, value: Any) -> str:

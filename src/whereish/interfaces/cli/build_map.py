@@ -13,7 +13,7 @@ from whereish.errors import InvalidInput
 from whereish.interfaces.cli.outputs import check_output
 from whereish.interfaces.cli.parameters import (
     BBOX,
-    EPSILON,
+    LEVEL,
     NUMBER,
     WholeType,
     describe,
@@ -70,7 +70,12 @@ def linear_formula(text: str) -> tuple[float, float]:
 )
 @click.option("--column", help="Tracts: the column of densities.")
 @click.option("--layer", help="Tracts: the layer of a file that has several.")
-@click.option("--default", "default", type=EPSILON, help="Zones: the level outside all of them.")
+@click.option(
+    "--default",
+    "default",
+    type=LEVEL,
+    help="Zones: the level outside all of them, as '1/km', or its mean error, as '2 km'.",
+)
 @click.option(
     "--crs",
     help="Coordinate system of the map in metres, as EPSG:2154; one that suits by default.",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from whereish.interfaces.cli.parameters import EPSILON, POSITIVE
+from whereish.interfaces.cli.parameters import BUDGET, POSITIVE
 from whereish.units import Epsilon
 
 __all__ = ["command"]
@@ -24,7 +24,11 @@ def command() -> None:
 @command.command("create")
 @click.argument("address")
 @click.option(
-    "--cap", type=EPSILON, required=True, help="Most that a subject may spend, per length."
+    "--cap",
+    type=BUDGET,
+    required=True,
+    help="Most that a subject may spend, as '10/km', or '10 x 300 m' for what ten reports cost that"
+    " are 300 m away on average.",
 )
 @click.option("--window-s", type=POSITIVE, help="Within so many seconds.")
 def create(address: str, cap: Epsilon, window_s: float | None) -> None:

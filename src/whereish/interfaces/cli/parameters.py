@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,11 +26,13 @@ else:
 
 __all__ = [
     "BBOX",
+    "BUDGET",
     "CONFIDENCE",
     "DECIMALS",
     "EPSILON",
     "LEDGER",
     "LENGTH",
+    "LEVEL",
     "NUMBER",
     "PLACES",
     "POSITIVE",
@@ -65,6 +68,38 @@ class EpsilonType(SafeParamType):
                 "must be a level per length, such as 'ln(4)/200 m'" if "," in str(value) else error
             )
             self.fail(str(said), param, ctx)
+
+
+class ErrorOrLevelType(EpsilonType):
+    """A privacy level, or the mean error of the noise that has it; budgets also as a multiple.
+
+    So a budget may be said as '10 x 300 m': what ten reports cost that are 300 m away on average.
+    """
+
+    _TIMES = re.compile(r"\s*(\d{1,9})\s*[x*×]\s*(.*)")
+
+    def __init__(self, *, multiples: bool) -> None:
+        self.multiples = multiples
+        self.name = f"level/length|{'n x ' if multiples else ''}mean-error"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> Epsilon:
+        """Read "0.1/m", "300 m" or, where multiples are asked for, "10 x 300 m"."""
+        if not isinstance(value, str) or "/" in value:
+            return super().convert(value, param, ctx)
+        found = self._TIMES.fullmatch(value) if self.multiples else None
+        count, said = (int(found[1]), found[2]) if found else (1, value)
+        from whereish.mechanisms.wanted_level import wanted_level
+
+        try:
+            return wanted_level(mean_error=Length.positive(said, name="a length")) * count
+        except WhereishError:
+            also = ", '10 x 300 m' for ten such reports" if self.multiples else ""
+            self.fail(
+                "must be a level per length, such as '0.1/m', or a mean error, such as"
+                f" '300 m'{also}; the units are {UNITS}",
+                param,
+                ctx,
+            )
 
 
 class LengthType(SafeParamType):
@@ -193,6 +228,7 @@ class BoxType(SafeParamType):
 
 
 EPSILON, PLACES, BBOX = EpsilonType(), PlacesType(), BoxType()
+LEVEL, BUDGET = ErrorOrLevelType(multiples=False), ErrorOrLevelType(multiples=True)
 LENGTH, CONFIDENCE = LengthType(), ConfidenceType()
 NUMBER, POSITIVE = NumberType(), NumberType(0.0)
 

@@ -15,8 +15,8 @@ import click
 
 from whereish.errors import BudgetExceeded, InvalidInput, NotWritten
 from whereish.interfaces.cli.parameters import (
+    BUDGET,
     DECIMALS,
-    EPSILON,
     POSITIVE,
     WholeType,
     describe,
@@ -49,7 +49,12 @@ __all__ = ["command"]
 @click.option(
     "--steps", type=WholeType(1, 10**9), help="Fixed rate: the total lasts for so many reports."
 )
-@click.option("--total", type=EPSILON, help="What the whole trace may spend, as '0.1/m'.")
+@click.option(
+    "--total",
+    type=BUDGET,
+    help="What the whole trace may spend, as '0.1/m', or '10 x 300 m' for what ten reports cost"
+    " that are 300 m away on average.",
+)
 @click.option(
     "--top-speed",
     type=POSITIVE,
