@@ -2,7 +2,8 @@
 
 The first-order iterate is not private.  Its closed columns, those of a few earlier
 iterates, the bumps e^{-d(., z)} of the tight mechanism and the columns of the best channel
-so far are private; their cheapest combination is the next channel.  The bound is the Lagrangian
+so far are private; their cheapest combination, with a few free columns, is the next channel.  The
+bound is the Lagrangian
 one of a spanner's rows, which are some of the programme's own: leaving out the others costs about
 as much as the spanner's mean dilation.
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.optimal.first_order import FirstOrder, Singles
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms
-from whereish.solvers.optimal.recombination import recombine
+from whereish.solvers.optimal.recombination import free_rows, recombine
 from whereish.solvers.optimal.repair import close_upward, complete
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import best_start
@@ -34,6 +36,10 @@ STILL = 3
 MOST_SWEEPS = 8000
 SNAPSHOTS, MANY = 3, 1200
 """Iterates whose columns are recombined; only the last beyond so many places."""
+FREE_DILATION = 1.05
+"""Of the spanner on which free columns are kept private, by that much more than is asked."""
+MOST_FREE, FREE_WORK = 8, 6e8
+"""Outputs with a free column: as many as keep the work of a step, n^3 each, below this."""
 NEAR = 0.1
 """Nats: columns are also taken with the rows of nearer places made one, which noise would split."""
 _USED = 1e-3
@@ -49,6 +55,8 @@ class _LargeScale:
         self.method = FirstOrder(programme, greedy_spanner(programme.metric, dilation).edges)
         self.snapshots: list[Singles] = []
         self.merged = merge(programme, NEAR)
+        free = greedy_spanner(programme.metric, FREE_DILATION)
+        self.free_rows = free_rows(programme.closeness, free.edges, free.dilation)
         self.bumps = [programme.closeness]
         if self.merged is not None:
             self.bumps.append(self.merged.above.closeness[:, self.merged.group])
@@ -69,10 +77,18 @@ class _LargeScale:
         best = self.matrix[:, self.matrix.max(axis=0) > 0].T
         private = (self._private(snapshot) for snapshot in self.snapshots)
         columns = np.concatenate([*self.bumps, best, *private])
-        matrix = complete(self.programme, np.maximum(recombine(self.programme, columns), 0.0))
+        found = recombine(self.programme, columns, self.free_rows, self._free())
+        matrix = complete(self.programme, np.maximum(found, 0.0))
         value = self.programme.value(matrix)
         if value < self.upper:
             self.matrix, self.upper = matrix, value
+
+    def _free(self) -> NDArray[np.intp]:
+        """The output that serves a constant column best, and those reported most."""
+        constant = self.programme.cost.sum(axis=1).argmin()
+        reported = np.argsort(-self.method.x.mean(axis=0), kind="stable")
+        count = int(np.clip(FREE_WORK / self.programme.n**3, 1, MOST_FREE))
+        return np.concatenate([[constant], reported[reported != constant]])[:count]
 
     def _private(self, snapshot: Singles) -> FloatArray:
         """The closed columns, also with the rows of near places made one; (columns, n)."""

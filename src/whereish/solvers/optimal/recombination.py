@@ -1,104 +1,169 @@
 """Recombine private columns into the cheapest stochastic channel: a small master programme.
 
-Given d-private columns q with outputs z_q, find weights lambda >= 0 with
-sum_q lambda_q q = 1 that minimise the expected loss.  Any such combination is
-private, since private columns form a cone.  The columns e^{-d(., z)} of the tight
-mechanism are always among them, so that a solution exists where it does.
+Given d-private columns q with outputs z_q, and a few outputs t whose columns are free, find
 
-The programme is dense with few rows, so it is solved by a dense primal-dual
-interior point (Mehrotra 1992).  What its tolerance leaves of the equations is
-mended by `repair.complete`.
+    minimise    sum_q lambda_q c_q . q  +  sum_t c_t . u_t
+    subject to  sum_q lambda_q q + sum_t u_t = 1,   lambda >= 0,   G u_t >= 0.
+
+Every such combination is private, since private columns form a cone.  The free columns take what
+the others leave of the sums, so that a solution always exists (a constant column is private), and
+a column may be used although the others do not complete it to one.
+
+A primal-dual interior point (Mehrotra 1992): the free columns enter as the outputs do in
+`interior_point`, each with its n x n matrix H_t = G' diag(y/s) G, the others with one number each,
+and the sums couple them through S = A diag(lambda/r) A' + sum_t H_t^{-1}.  What its tolerance
+leaves of the equations is mended by `repair.complete`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
+from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
+from whereish.solvers.optimal.barrier_rows import Rows, assemble_normal_matrix, feasible_multipliers
+from whereish.solvers.optimal.interior_point import cholesky_factor
 from whereish.solvers.optimal.programme import ChannelProgramme
 
-__all__ = ["dense_programme", "recombine"]
+__all__ = ["free_rows", "recombine"]
 
 _MOST_ITERATIONS = 60
+_TOLERANCE = 1e-5
+_CLOSED = 1e-11
 
 
-def recombine(programme: ChannelProgramme, columns: FloatArray) -> FloatArray:
-    """Cheapest combination of private `columns`, (count, n), as an (n, outputs) matrix.
+def free_rows(closeness: FloatArray, edges: NDArray[np.intp], dilation: float) -> Rows:
+    """Rows that make one column private on all pairs: a spanner's, strengthened by its dilation."""
+    both = np.concatenate([edges, edges[:, ::-1]])
+    source, target = both.T.astype(np.int32)
+    start = np.array([0, source.size], np.int64)
+    return Rows(start, source, target, closeness[source, target] ** (1.0 / dilation))
 
-    Every column is first sent to the output that serves it best.
+
+def recombine(
+    programme: ChannelProgramme, columns: FloatArray, rows: Rows, free: NDArray[np.intp]
+) -> FloatArray:
+    """The cheapest channel of private `columns`, (count, n), and free ones; (n, outputs).
+
+    Every column is first sent to the output that serves it best; `rows` keep a free one private.
     """
     scaled = columns / columns.max(axis=1, keepdims=True)
     losses = programme.cost @ scaled.T
     outputs = losses.argmin(axis=0)
-    weights = dense_programme(scaled.T, np.ones(programme.n), losses.min(axis=0))
+    point = _Master(scaled.T, losses.min(axis=0), programme.cost[free], rows)
+    weights, remains = point.solve()
     combined = np.zeros(programme.cost.shape)
     np.add.at(combined, outputs, weights[:, None] * scaled)
+    np.add.at(combined, free, remains)
     return np.ascontiguousarray(combined.T)
 
 
-def dense_programme(
-    A: FloatArray, b: FloatArray, c: FloatArray, *, tolerance: float = 1e-8
-) -> FloatArray:
-    """Minimise c . x subject to A x = b, x >= 0, for dense A with few rows."""
-    x, y, s = _starting_point(A, b, c)
-    for _ in range(_MOST_ITERATIONS):
-        primal, dual = b - A @ x, c - A.T @ y - s
-        value = float(c @ x)
-        if np.abs(primal).max() < 1e-10 and abs(value - b @ y) <= tolerance * abs(value):
-            break
-        ratio = x / s
-        factor = _factored((A * ratio) @ A.T)
+@dataclass(frozen=True)
+class _Move:
+    """A direction of all variables."""
 
-        def direction(
-            product: FloatArray,
-            primal: FloatArray = primal,
-            dual: FloatArray = dual,
-            ratio: FloatArray = ratio,
-            factor: tuple[FloatArray, bool] = factor,
-            s: FloatArray = s,
-        ) -> tuple[FloatArray, FloatArray, FloatArray]:
-            dy = cho_solve(factor, primal + A @ (ratio * dual - product / s), check_finite=False)
-            ds = dual - A.T @ dy
-            return product / s - ratio * ds, dy, ds
-
-        dx, dy, ds = direction(-x * s)
-        after = (x + _longest(x, dx) * dx) @ (s + _longest(s, ds) * ds)
-        before = float(x @ s)
-        centring = (after / before) ** 3
-        dx, dy, ds = direction(centring * before / x.size - x * s - dx * ds)
-        step_x, step_s = 0.995 * _longest(x, dx), 0.995 * _longest(s, ds)
-        x, y, s = x + step_x * dx, y + step_s * dy, s + step_s * ds
-    return x
+    x: FloatArray
+    r: FloatArray
+    u: FloatArray
+    s: FloatArray
+    y: FloatArray
+    mu: FloatArray
 
 
-def _starting_point(
-    A: FloatArray, b: FloatArray, c: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mehrotra's: least-squares solutions, moved into the interior."""
-    factor = _factored(A @ A.T)
-    x = A.T @ cho_solve(factor, b)
-    y = cho_solve(factor, A @ c)
-    s = c - A.T @ y
-    x = x + max(-1.5 * float(x.min()), 0.0) + 1e-3
-    s = s + max(-1.5 * float(s.min()), 0.0) + 1e-3 * float(np.abs(c).max())
-    product = float(x @ s)
-    return x + 0.5 * product / float(s.sum()), y, s + 0.5 * product / float(x.sum())
+class _Master:
+    """Weights x with reduced costs r, free columns u with slacks s and multipliers y."""
 
+    def __init__(self, A: FloatArray, c: FloatArray, free: FloatArray, rows: Rows) -> None:
+        self.scale = float(np.abs(c).mean()) or 1.0
+        self.A, self.c, self.free, self.rows = A, c / self.scale, free / self.scale, rows
+        n, count = A.shape
+        self.x = np.full(count, 0.5 / float(A.sum(axis=1).max()))
+        self.u = np.full((len(free), n), 0.5 / len(free))
+        self.s = self._slack(self.u)
+        level = float(self.free.mean())
+        self.y = np.stack([feasible_multipliers(one + level, rows) for one in self.free])
+        self.mu = np.full(n, -level)
+        self.r = self.c - self.A.T @ self.mu
 
-def _factored(matrix: FloatArray) -> tuple[FloatArray, bool]:
-    diagonal = np.diag_indices_from(matrix)
-    regularisation = 1e-14
-    while regularisation < 1e-4:
-        matrix[diagonal] *= 1.0 + regularisation
-        try:
-            return cho_factor(matrix, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            regularisation *= 100.0
-    raise SolverError("the recombination of columns met a singular matrix")
+    def _slack(self, u: FloatArray) -> FloatArray:
+        return np.stack([self.rows.slack(one[None]) for one in u])
 
+    def _pull(self, y: FloatArray) -> FloatArray:
+        n = self.mu.size
+        return np.concatenate([self.rows.pull(one, n) for one in y])
 
-def _longest(value: FloatArray, change: FloatArray) -> float:
-    """The longest step in [0, 1] that keeps value + step * change >= 0."""
-    return min(1.0, 1.0 / max(1e-30, float((-change / value).max())))
+    def solve(self) -> tuple[FloatArray, FloatArray]:
+        """The weights of the columns and the free columns."""
+        for _ in range(_MOST_ITERATIONS):
+            missing = 1.0 - self.A @ self.x - self.u.sum(axis=0)
+            value = float(self.c @ self.x) + float((self.free * self.u).sum())
+            products = float(self.x @ self.r) + float((self.s * self.y).sum())
+            if np.abs(missing).max() < _CLOSED and products <= _TOLERANCE * value:
+                break
+            try:
+                self._step(missing, products)
+            except SolverError:
+                break  # the arithmetic is exhausted; what is there is mended
+        return self.x, self.u
+
+    def _step(self, missing: FloatArray, products: float) -> None:
+        """Predict, centre and correct, and go as far as everything stays positive."""
+        count = self.x.size + self.s.size
+        ratio, weight = self.x / self.r, self.y / self.s
+        schur = (self.A * ratio) @ self.A.T
+        factors = []
+        for one in weight:
+            work = np.empty(schur.shape, order="F")
+            assemble_normal_matrix(one, 0, self.rows.count, self.rows.pairs, work)
+            factors.append(cholesky_factor(work))
+            inverse = factors[-1].copy(order="F")
+            if cholesky_inverse(inverse) != 0:
+                raise SolverError("the recombination of columns met a singular matrix")
+            schur += np.triu(inverse) + np.triu(inverse, 1).T
+        factor = cholesky_factor(np.asfortranarray(schur))
+        reduced = self.c - self.A.T @ self.mu - self.r
+        residual = self.free - self.mu - self._pull(self.y)
+        rows_off = self._slack(self.u) - self.s
+
+        def direction(of_x: FloatArray, of_s: FloatArray) -> _Move:
+            """For x dr + r dx = of_x and s dy + y ds = of_s."""
+            # dx = ratio (A' dmu - reduced) + of_x / r
+            free_x = of_x / self.r - ratio * reduced
+            q = self._pull((of_s - self.y * rows_off) / self.s) - residual
+            free_u = np.stack([cholesky_solve(f, one) for f, one in zip(factors, q, strict=True)])
+            dmu = cholesky_solve(factor, missing - self.A @ free_x - free_u.sum(axis=0))
+            pulled = self.A.T @ dmu
+            du = free_u + np.stack([cholesky_solve(f, dmu) for f in factors])
+            ds = self._slack(du) + rows_off
+            return _Move(
+                free_x + ratio * pulled,
+                reduced - pulled,
+                du,
+                ds,
+                (of_s - self.y * ds) / self.s,
+                dmu,
+            )
+
+        first = direction(-self.x * self.r, -self.s * self.y)
+        primal, dual = self._longest(first)
+        after = float((self.x + primal * first.x) @ (self.r + dual * first.r))
+        after += float(((self.s + primal * first.s) * (self.y + dual * first.y)).sum())
+        aim = min(max((after / products) ** 3, 1e-6), 1.0) * products / count
+        move = direction(
+            aim - self.x * self.r - first.x * first.r, aim - self.s * self.y - first.s * first.y
+        )
+        primal, dual = (0.99 * step for step in self._longest(move))
+        self.x = self.x + primal * move.x
+        self.u, self.s = self.u + primal * move.u, self.s + primal * move.s
+        self.r, self.y = self.r + dual * move.r, self.y + dual * move.y
+        self.mu = self.mu + dual * move.mu
+
+    def _longest(self, move: _Move) -> tuple[float, float]:
+        """The longest steps of the primal and of the dual variables, at most 1."""
+        primal = max(1.0, float((-move.x / self.x).max()), float((-move.s / self.s).max()))
+        dual = max(1.0, float((-move.r / self.r).max()), float((-move.y / self.y).max()))
+        return 1.0 / primal, 1.0 / dual

@@ -1,0 +1,81 @@
+"""The compiled sweeps of the first-order method over rows times outputs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray
+from whereish.compiled import kernel
+from whereish.solvers.optimal.barrier_rows import Pairs
+
+__all__ = ["Singles", "Weighted", "normal_matrix", "pull_absolute", "pull_multipliers", "sweep"]
+
+Singles = NDArray[np.float32]
+
+
+class Weighted(NamedTuple):
+    """The rows weight * k[target] >= factor * k[source], as the kernels read them."""
+
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    weight: Singles
+    factor: Singles
+
+
+def normal_matrix(rows: Weighted, n: int) -> FloatArray:
+    """G' G."""
+    i, j = rows.source, rows.target
+    w, a = rows.weight.astype(np.float64), rows.factor.astype(np.float64)
+    out = np.zeros((n, n))
+    np.add.at(out, (j, j), w * w)
+    np.add.at(out, (i, i), a * a)
+    np.add.at(out, (i, j), -w * a)
+    np.add.at(out, (j, i), -w * a)
+    return out
+
+
+@kernel
+def sweep(x: Singles, v: Singles, rows: Weighted, relaxation: np.float32, pulled: Singles) -> None:
+    """V <- relaxed G X - U, then pulled <- G' (S + U) = G' |V|."""
+    zero, one = np.float32(0.0), np.float32(1.0)
+    pulled[:] = zero
+    for row in range(rows.source.size):
+        i, j, w, a = rows.source[row], rows.target[row], rows.weight[row], rows.factor[row]
+        for z in range(x.shape[1]):
+            old = v[row, z]
+            s = old if old > zero else zero
+            # v - s = -U: the negative part stays.
+            new = relaxation * (w * x[j, z] - a * x[i, z]) + (one - relaxation) * s + (old - s)
+            v[row, z] = new
+            size = abs(new)
+            pulled[j, z] += w * size
+            pulled[i, z] -= a * size
+
+
+@kernel
+def pull_absolute(v: Singles, rows: Weighted, pulled: Singles) -> None:
+    """Write G' |V|."""
+    pulled[:] = np.float32(0.0)
+    for row in range(rows.source.size):
+        i, j, w, a = rows.source[row], rows.target[row], rows.weight[row], rows.factor[row]
+        for z in range(v.shape[1]):
+            size = abs(v[row, z])
+            pulled[j, z] += w * size
+            pulled[i, z] -= a * size
+
+
+@kernel
+def pull_multipliers(v: Singles, weight: Singles, pairs: Pairs) -> FloatArray:
+    """G' y of the true rows in double precision, with y = weight * max(-V, 0) >= 0."""
+    out = np.zeros((pairs.target.max() + 1, v.shape[1]))
+    for row in range(pairs.source.size):
+        i, j, w, a = pairs.source[row], pairs.target[row], weight[row], pairs.factor[row]
+        for z in range(v.shape[1]):
+            if v[row, z] < 0:
+                y = -np.float64(w) * v[row, z]
+                out[j, z] += y
+                out[i, z] -= a * y
+    return out
