@@ -38,7 +38,7 @@ from whereish.arrays import FloatArray
 from whereish.solvers.optimal.barrier_rows import Pairs
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.start.duals import anchors, inward_flows, near_tight, tight_duals
-from whereish.solvers.optimal.start.groups import near_groups
+from whereish.solvers.optimal.start.groups import LANES, near_groups
 from whereish.solvers.optimal.sweeps import (
     Singles,
     Weighted,
@@ -47,13 +47,13 @@ from whereish.solvers.optimal.sweeps import (
     pull_multipliers,
     sweep,
 )
-from whereish.threads import in_threads
+from whereish.threads import in_threads, workers
 
 __all__ = ["FirstOrder", "Singles"]
 
 _RELAXATION = np.float32(1.9)
 _PROXIMAL = 1e-6
-_MOST_GROUPS, _LEAST_WIDTH = 16, 25  # narrower groups suit better, but their sweeps are slower
+_MOST_GROUPS, _LEAST_WIDTH = 16, 48  # narrower groups suit better, but their sweeps are slower
 _BALANCE, _LATER_BALANCE = 6.0, 4.0  # |U| / |S| to begin with, and when weights are renewed
 _POWER, _LATER_POWER = 0.25, 0.35  # of multipliers over slacks; 1/2 would make both alike
 _FLOOR = 0.01  # of the mean multiplier and slack, added to those of a row
@@ -99,6 +99,11 @@ class FirstOrder:
 
     Which groups there are depends on the programme alone, so that results do not depend on
     the number of threads.
+
+    Attributes
+    ----------
+    duals : (n,) array
+        mu of the best bound so far, which is its sum; to begin with, that of no privacy.
     """
 
     def __init__(self, programme: ChannelProgramme, pairs: NDArray[np.intp]) -> None:
@@ -107,6 +112,7 @@ class FirstOrder:
         self._anchors = anchors(programme)
         self._cost = self._capped()
         self._sweeps, self._renewal = 0, _FIRST_RENEWAL
+        self.duals = programme.cost.min(axis=0)
         self._scale(self._start(), _POWER, _BALANCE)
 
     def _capped(self) -> FloatArray:
@@ -133,7 +139,7 @@ class FirstOrder:
             slack = np.where(flows > 0, np.float32(0.0), np.maximum(slack, np.float32(0.0)))
             return _Unscaled(outputs, x, slack, flows)
 
-        width = max(_LEAST_WIDTH, -(-len(self._cost) // _MOST_GROUPS))
+        width = max(_LEAST_WIDTH, LANES * -(-len(self._cost) // (_MOST_GROUPS * LANES)))
         groups = near_groups(self.programme.metric, self._anchors, width)
         return in_threads(started, groups)
 
@@ -203,13 +209,14 @@ class FirstOrder:
             np.add(group.x, (group.inverse @ missing)[:, None], out=group.x)
             sweep(group.x, group.v, group.rows, _RELAXATION, group.pulled)
 
-        for _ in range(times):
-            sums = sum(in_threads(solve, self._groups), np.zeros(self.programme.n))
-            missing = (self._coupling @ (1.0 - sums)).astype(np.float32)
-            in_threads(move, self._groups)
+        with workers(self._groups) as groups:
+            for _ in range(times):
+                sums = sum(groups.map(solve), np.zeros(self.programme.n))
+                missing = (self._coupling @ (1.0 - sums)).astype(np.float32)
+                groups.map(move)
 
     def round(self, times: int, *, over: Callable[[], bool] = lambda: False) -> float:
-        """`times` sweeps, fewer if it is `over`; the best bound of the multipliers on the way."""
+        """`times` sweeps, fewer if it is `over`; the best bound so far."""
         if self._sweeps >= self._renewal:
             self._scale([self._unscaled(one) for one in self._groups], _LATER_POWER, _LATER_BALANCE)
             self._renewal *= 2
@@ -221,19 +228,22 @@ class FirstOrder:
             total = [mean + new for mean, new in zip(total, last, strict=True)]
             samples += 1
         self._sweeps += samples * _SAMPLE_PERIOD
-        mean = [one / samples for one in total]
-        return max(self._bound(last), self._bound(mean))
+        for pulled in (last, [one / samples for one in total]):
+            duals = self._duals(pulled)
+            if duals.sum() > self.duals.sum():
+                self.duals = duals
+        return float(self.duals.sum())
 
     def _pulled(self, group: _Group) -> FloatArray:
         return pull_multipliers(group.v, group.rows.weight, self.rows)
 
-    def _bound(self, pulled: list[FloatArray]) -> float:
-        """The Lagrangian bound sum_x min_z (c_z - G' y_z)_x, with the true costs."""
+    def _duals(self, pulled: list[FloatArray]) -> FloatArray:
+        """mu_x = min_z (c_z - G' y_z)_x with the true costs: the Lagrangian bound is its sum."""
         least = np.full(self.programme.n, np.inf)
         for group, pull in zip(self._groups, pulled, strict=True):
             reduced = self.programme.cost[group.outputs].T - self.penalty * pull
             least = np.minimum(least, reduced.min(axis=1))
-        return float(least.sum())
+        return least
 
 
 def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:

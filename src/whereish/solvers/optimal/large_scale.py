@@ -34,11 +34,11 @@ ROUND = 250
 STILL = 3
 """Rounds without progress of the bound that end a solve."""
 MOST_SWEEPS = 8000
-SNAPSHOTS, MANY = 3, 1200
+SNAPSHOTS, MANY = 2, 1200
 """Iterates whose columns are recombined; only the last beyond so many places."""
 FREE_DILATION = 1.05
 """Of the spanner on which free columns are kept private, by that much more than is asked."""
-MOST_FREE, FREE_WORK = 8, 6e8
+MOST_FREE, FREE_WORK = 4, 3e8
 """Outputs with a free column: as many as keep the work of a step, n^3 each, below this."""
 NEAR = 0.1
 """Nats: columns are also taken with the rows of nearer places made one, which noise would split."""
@@ -48,10 +48,10 @@ _USED = 1e-3
 class _LargeScale:
     """The state of one solve."""
 
-    def __init__(
-        self, programme: ChannelProgramme, dilation: float, start: FloatArray | None
-    ) -> None:
+    def __init__(self, programme: ChannelProgramme, gap: float, start: FloatArray | None) -> None:
         self.programme = programme
+        self.tolerance = min(0.02 * gap, 1e-3)
+        dilation = min(max(1.0 + gap, LEAST_DILATION), MOST_DILATION)
         self.method = FirstOrder(programme, greedy_spanner(programme.metric, dilation).edges)
         self.snapshots: list[Singles] = []
         self.merged = merge(programme, NEAR)
@@ -77,7 +77,14 @@ class _LargeScale:
         best = self.matrix[:, self.matrix.max(axis=0) > 0].T
         private = (self._private(snapshot) for snapshot in self.snapshots)
         columns = np.concatenate([*self.bumps, best, *private])
-        found = recombine(self.programme, columns, self.free_rows, self._free())
+        self.bumps = []
+        found = recombine(
+            self.programme,
+            columns,
+            rows=self.free_rows,
+            free=self._free(),
+            tolerance=self.tolerance,
+        )
         matrix = complete(self.programme, np.maximum(found, 0.0))
         value = self.programme.value(matrix)
         if value < self.upper:
@@ -114,8 +121,7 @@ def solve_large(
 
     `start` is a private channel to improve upon, (n, outputs).
     """
-    dilation = min(max(1.0 + terms.gap, LEAST_DILATION), MOST_DILATION)
-    run = _LargeScale(programme, dilation, start)
+    run = _LargeScale(programme, terms.gap, start)
     status, sweeps, due, still = None, 0, 2 * ROUND, 0
     while status is None and sweeps < most_sweeps:
         before = run.lower

@@ -32,8 +32,7 @@ from whereish.solvers.optimal.programme import ChannelProgramme
 __all__ = ["free_rows", "recombine"]
 
 _MOST_ITERATIONS = 60
-_TOLERANCE = 1e-5
-_CLOSED = 1e-11
+_CLOSED = 1e-10  # of the sums
 
 
 def free_rows(closeness: FloatArray, edges: NDArray[np.intp], dilation: float) -> Rows:
@@ -45,7 +44,12 @@ def free_rows(closeness: FloatArray, edges: NDArray[np.intp], dilation: float) -
 
 
 def recombine(
-    programme: ChannelProgramme, columns: FloatArray, rows: Rows, free: NDArray[np.intp]
+    programme: ChannelProgramme,
+    columns: FloatArray,
+    *,
+    rows: Rows,
+    free: NDArray[np.intp],
+    tolerance: float = 1e-5,
 ) -> FloatArray:
     """The cheapest channel of private `columns`, (count, n), and free ones; (n, outputs).
 
@@ -53,9 +57,9 @@ def recombine(
     """
     scaled = columns / columns.max(axis=1, keepdims=True)
     losses = programme.cost @ scaled.T
-    outputs = losses.argmin(axis=0)
-    point = _Master(scaled.T, losses.min(axis=0), programme.cost[free], rows)
-    weights, remains = point.solve()
+    outputs, cheapest = losses.argmin(axis=0), losses.min(axis=0)
+    point = _Master(scaled.T, cheapest, programme.cost[free], rows)
+    weights, remains = point.solve(tolerance)
     combined = np.zeros(programme.cost.shape)
     np.add.at(combined, outputs, weights[:, None] * scaled)
     np.add.at(combined, free, remains)
@@ -96,13 +100,13 @@ class _Master:
         n = self.mu.size
         return np.concatenate([self.rows.pull(one, n) for one in y])
 
-    def solve(self) -> tuple[FloatArray, FloatArray]:
-        """The weights of the columns and the free columns."""
+    def solve(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
+        """The weights of the columns and the free columns, to a relative complementarity."""
         for _ in range(_MOST_ITERATIONS):
             missing = 1.0 - self.A @ self.x - self.u.sum(axis=0)
             value = float(self.c @ self.x) + float((self.free * self.u).sum())
             products = float(self.x @ self.r) + float((self.s * self.y).sum())
-            if np.abs(missing).max() < _CLOSED and products <= _TOLERANCE * value:
+            if np.abs(missing).max() < _CLOSED and products <= tolerance * value:
                 break
             try:
                 self._step(missing, products)

@@ -7,7 +7,10 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 
-__all__ = ["near_groups"]
+__all__ = ["LANES", "near_groups"]
+
+LANES = 16
+"""Groups have a multiple of this many outputs, which suits the machine, but for one."""
 
 
 def near_groups(metric: FloatArray, anchors: NDArray[np.intp], most: int) -> list[NDArray[np.intp]]:
@@ -31,6 +34,6 @@ def near_groups(metric: FloatArray, anchors: NDArray[np.intp], most: int) -> lis
         one = at[int(metric[at[0], at].argmax())]
         other = at[int(metric[one, at].argmax())]
         order = np.argsort(metric[one, at] - metric[other, at], kind="stable")
-        half = group.size // 2
+        half = max(1, group.size // (2 * LANES)) * LANES
         left += [group[order[half:]], group[order[:half]]]
     return done
