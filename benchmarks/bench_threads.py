@@ -51,7 +51,7 @@ def job():
     "first-order method, n = 900": """
 import numpy as np
 from tests.instances import distances, peaked
-from whereish.solvers.optimal.first_order import FirstOrder
+from whereish.solvers.optimal.first_order.method import FirstOrder
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.threads import one_blas_thread

@@ -7,7 +7,7 @@ import pytest
 from tests.instances import distances, peaked
 
 from whereish.solvers.optimal.barrier_rows import Pairs
-from whereish.solvers.optimal.first_order import FirstOrder
+from whereish.solvers.optimal.first_order.method import FirstOrder
 from whereish.solvers.optimal.large_scale import solve_large
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.reference import solve_reference

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
-from whereish.solvers.optimal.first_order import FirstOrder, Singles
+from whereish.solvers.optimal.first_order.method import FirstOrder, Singles
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms
 from whereish.solvers.optimal.recombination import free_rows, recombine
 from whereish.solvers.optimal.repair import close_upward, complete

@@ -36,10 +36,8 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.optimal.barrier_rows import Pairs
-from whereish.solvers.optimal.programme import ChannelProgramme
-from whereish.solvers.optimal.start.duals import anchors, inward_flows, near_tight, tight_duals
-from whereish.solvers.optimal.start.groups import LANES, near_groups
-from whereish.solvers.optimal.sweeps import (
+from whereish.solvers.optimal.first_order.groups import LANES, near_groups
+from whereish.solvers.optimal.first_order.sweeps import (
     Singles,
     Weighted,
     normal_matrix,
@@ -47,6 +45,8 @@ from whereish.solvers.optimal.sweeps import (
     pull_multipliers,
     sweep,
 )
+from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.solvers.optimal.start.duals import anchors, inward_flows, near_tight, tight_duals
 from whereish.threads import in_threads, workers
 
 __all__ = ["FirstOrder", "Singles"]
