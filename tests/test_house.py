@@ -14,7 +14,7 @@ from whereish.interfaces.cli import COMMANDS
 
 ROOT = Path(whereish.__file__).parent
 LAYERS = [
-    ("arrays", "errors", "units", "compiled", "randomness", "threads", "notebook"),
+    ("arrays", "errors", "units", "compiled", "randomness", "threads", "notebook", "results"),
     ("space",),
     ("privacy",),
     ("data",),

@@ -20,6 +20,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
 from whereish.mechanisms.channels.channel import Channel
 from whereish.mechanisms.channels.inputs import Loss, loss_matrix
+from whereish.results import JsonResult
 from whereish.space.prior import as_prior
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class BayesAttack:
+class BayesAttack(JsonResult):
     """The adversary's optimal remap H and what it achieves.
 
     Attributes
@@ -52,7 +53,7 @@ class BayesAttack:
 
 
 @dataclass(frozen=True, eq=False)
-class Identification:
+class Identification(JsonResult):
     """How often the adversary names the secret, before and after the report.
 
     Attributes

@@ -32,6 +32,7 @@ from whereish.audit.exact import check_rows, distances_of
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
 from whereish.privacy.metric import Metric
+from whereish.results import JsonResult
 from whereish.solvers.channels.ratios import largest_ratio
 from whereish.space.points import Points
 from whereish.space.prior import as_prior
@@ -62,7 +63,7 @@ Allowed: TypeAlias = Metric | ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
-class Attack:
+class Attack(JsonResult):
     """What one adversary learned from the most telling report.
 
     Attributes

@@ -23,6 +23,7 @@ from whereish.audit.utility import quality_loss
 from whereish.errors import InvalidInput, NotPrivate, import_extra
 from whereish.mechanisms.channels.channel import Channel
 from whereish.mechanisms.channels.inputs import PlacesLike, as_secrets
+from whereish.results import JsonResult
 from whereish.space.prior import as_prior
 from whereish.space.sites import Sites
 from whereish.space.sphere import Sphere
@@ -56,7 +57,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class ComparedMechanism:
+class ComparedMechanism(JsonResult):
     """One mechanism's figures at one level.
 
     `epsilon_per_m` is None for what has no level.  Distances are in metres, `identification` is the

@@ -13,6 +13,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasDensity, Mechanism
 from whereish.privacy.metric import Metric
 from whereish.randomness import Randomness
+from whereish.results import JsonResult
 from whereish.solvers.channels.ratios import pairwise_differences
 from whereish.space.points import Points, as_points
 
@@ -24,12 +25,14 @@ class MechanismWithDensity(Mechanism, HasDensity, Protocol):
 
 
 @dataclass(frozen=True)
-class DensityAudit:
+class DensityAudit(JsonResult):
     """The largest (ln f(z|x) - ln f(z|x')) / d(x, x') found, and where.
 
     A value above 1 refutes the metric; one of at most 1 proves nothing beyond the
     secrets and reports that were tried.
     """
+
+    _NOT_TOLD = ("secrets", "report")
 
     factor: float
     secrets: tuple[FloatArray, FloatArray] = field(repr=False)

@@ -14,6 +14,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
 from whereish.privacy.metric import Metric
 from whereish.privacy.on_sites import site_distances
+from whereish.results import JsonResult
 from whereish.solvers.channels.ratios import largest_ratio
 from whereish.space.points import Points
 from whereish.space.sites import Sites
@@ -22,7 +23,7 @@ __all__ = ["ExactAudit", "exact"]
 
 
 @dataclass(frozen=True)
-class ExactAudit:
+class ExactAudit(JsonResult):
     """The matrix keeps `factor` * d, and keeps nothing below `factor_lower` * d.
 
     `worst` = (x, x', z): the pair of secrets and the report that attain it.

@@ -51,6 +51,7 @@ from whereish.errors import InvalidInput
 from whereish.privacy.finite import SAME
 from whereish.privacy.regularity import Check
 from whereish.privacy.tuples import Records
+from whereish.results import JsonResult
 
 __all__ = [
     "FamilyAttack",
@@ -72,7 +73,7 @@ _Learned: TypeAlias = tuple[float, float, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyAttack:
+class FamilyAttack(JsonResult):
     """The worst member of a family.
 
     Attributes

@@ -19,13 +19,14 @@ from whereish.audit.utility import channel_matrix, losses_of
 from whereish.mechanisms.base import HasChannel
 from whereish.mechanisms.channels.channel import Channel
 from whereish.mechanisms.channels.inputs import Loss
+from whereish.results import JsonResult
 from whereish.space.prior import as_prior
 
 __all__ = ["PrivacyMeasures", "privacy_measures"]
 
 
 @dataclass(frozen=True)
-class PrivacyMeasures:
+class PrivacyMeasures(JsonResult):
     """What an adversary with a prior makes of a channel's reports.
 
     Attributes

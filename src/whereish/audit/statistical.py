@@ -40,6 +40,7 @@ from whereish.mechanisms.base import Mechanism
 from whereish.privacy.metric import Metric
 from whereish.privacy.norms import Euclidean
 from whereish.randomness import Randomness, secure
+from whereish.results import JsonResult
 from whereish.units import Epsilon
 
 __all__ = ["StatisticalAudit", "statistical"]
@@ -54,7 +55,7 @@ _MOST_LEARNING = 2**24
 
 
 @dataclass(frozen=True)
-class StatisticalAudit:
+class StatisticalAudit(JsonResult):
     """With this `confidence` an event tells the two secrets apart by at least `level_lower` nats.
 
     `epsilon_lower` is that per unit of distance; a promise of eps * d is refuted
@@ -72,6 +73,8 @@ class StatisticalAudit:
         sampler like this one with so much less noise.  Infinite if none would; None
         without a claim.
     """
+
+    _NOT_TOLD = ("secrets",)
 
     level_lower: float
     distance: float

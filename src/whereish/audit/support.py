@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
+from whereish.results import JsonResult
 from whereish.space.points import Points
 from whereish.units import Epsilon
 
@@ -39,7 +40,7 @@ class HasSupport(Protocol):
 
 
 @dataclass(frozen=True)
-class SupportAudit:
+class SupportAudit(JsonResult):
     """Which reports are possible outputs for the candidate secrets."""
 
     possible: NDArray[np.bool_]

@@ -29,6 +29,7 @@ from whereish.mechanisms.channels.inputs import ground_metric
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.norms import Euclidean, Geodesic
 from whereish.randomness import Randomness
+from whereish.results import JsonResult
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.sphere import Sphere
 from whereish.units import Length
@@ -45,7 +46,7 @@ class _OnValues(Protocol):
 
 
 @dataclass(frozen=True)
-class Usefulness:
+class Usefulness(JsonResult):
     """How often a report is within alpha of its secret.
 
     Attributes

@@ -22,6 +22,7 @@ from whereish.mechanisms.channels.laplace import laplace_channel
 from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.mechanisms.channels.remap import bayesian_remap
 from whereish.mechanisms.channels.tight import tight_channel
+from whereish.results import JsonResult
 from whereish.solvers.optimal.programme import SolveProgress, relative_gap
 from whereish.units import Epsilon
 
@@ -32,7 +33,7 @@ _STEPS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
 
 @dataclass(frozen=True)
-class Moment:
+class Moment(JsonResult):
     """What a channel loses after so much CPU time.
 
     Attributes

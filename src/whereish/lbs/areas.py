@@ -29,6 +29,7 @@ from whereish.lbs.report_errors import map_errors, place_slack, report_errors
 from whereish.mechanisms.calibration import Calibrated, probability
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
+from whereish.results import JsonResult
 from whereish.solvers.splines.corners import mean_at_corners, nodes_of
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.raster import Raster
@@ -159,7 +160,7 @@ def smallest_epsilon(
 
 
 @dataclass(frozen=True)
-class BandwidthOverhead:
+class BandwidthOverhead(JsonResult):
     """What asking around a report costs more than asking around the place, on average.
 
     `results` and `bytes` are what is fetched beyond the area of interest; `ratio` is that of

@@ -32,6 +32,7 @@ from whereish.mechanisms.traces.predictive import TraceSession
 from whereish.privacy.norms import Geodesic
 from whereish.publish.ledger.ledger import Ledger
 from whereish.randomness import Randomness
+from whereish.results import JsonResult
 from whereish.space.sphere import great_circle_m, true_metres
 from whereish.units import Epsilon, Length, at_least_one
 
@@ -42,7 +43,7 @@ __all__ = ["Nearby", "Question", "nearby"]
 
 
 @dataclass(frozen=True, eq=False)
-class Nearby:
+class Nearby(JsonResult):
     """What is near, nearest first, and how it was found.
 
     Parameters
@@ -64,6 +65,8 @@ class Nearby:
     fetched, bytes
         How many places came, and how many bytes over a network.
     """
+
+    _NOT_TOLD = ("results", "covered")  # as secret as the place
 
     results: list[dict[str, Any]] = field(repr=False)
     report: tuple[float, float] = field(repr=False)

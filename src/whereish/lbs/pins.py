@@ -36,6 +36,7 @@ from whereish.lbs.report_errors import report_errors
 from whereish.publish.ledger.ledger import Ledger
 from whereish.publish.release.durable import sync
 from whereish.randomness import Randomness
+from whereish.results import JsonResult
 from whereish.units import Epsilon, Length
 
 __all__ = ["Pin", "PinnedPlaces"]
@@ -45,7 +46,7 @@ _CONFIDENCES = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 
 @dataclass(frozen=True)
-class Pin:
+class Pin(JsonResult):
     """A place's one report, and how far it may be from somebody who is there."""
 
     name: str

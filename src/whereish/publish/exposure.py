@@ -11,6 +11,7 @@ from typing import Any
 
 from whereish.errors import shortened
 from whereish.privacy.guarantee import Guarantee
+from whereish.results import JsonResult
 
 __all__ = ["DryRun", "Exposure", "Notes", "Release", "track_note"]
 
@@ -18,7 +19,7 @@ _ROUNDED_UP = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
 
 
 @dataclass(frozen=True)
-class Exposure:
+class Exposure(JsonResult):
     """Of whom most is released: all reports of one person compose, at the sum of their levels.
 
     Parameters

@@ -25,6 +25,7 @@ from whereish.queries.centroid import LATTICE_M, Centroid, lattice_cells, size_o
 from whereish.queries.record_query import RecordQuery
 from whereish.queries.sensitivity import Sensitivity
 from whereish.randomness import Randomness, secure
+from whereish.results import JsonResult
 from whereish.sampling.thresholds import level
 from whereish.space.plane import Plane
 from whereish.space.points import Points, checked_coordinates
@@ -36,7 +37,7 @@ _THEOREM: Final = "Chatzikokolakis et al. 2013, section 4"
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(JsonResult):
     """A noisy answer with what is known about it.
 
     Attributes
@@ -56,6 +57,8 @@ class Answer:
     reproducible
         Whether the noise came from a seed.
     """
+
+    _NOT_TOLD = ("mechanism",)
 
     value: float | FloatArray
     guarantee: Guarantee

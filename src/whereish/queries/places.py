@@ -19,6 +19,7 @@ from whereish.privacy.tuples import maximum_of_places
 from whereish.queries.answer import Answer, answer
 from whereish.queries.centroid import Centroid
 from whereish.randomness import Randomness
+from whereish.results import JsonResult
 from whereish.space.points import Points
 from whereish.units import Epsilon, Length
 
@@ -26,7 +27,7 @@ __all__ = ["PlacesReport", "report_centroid", "report_each"]
 
 
 @dataclass(frozen=True)
-class PlacesReport:
+class PlacesReport(JsonResult):
     """One report per place of a tuple, and the guarantee about the whole tuple."""
 
     points: Points

@@ -29,6 +29,7 @@ from whereish.privacy.tuples import (
     TupleSum,
     ValueDistance,
 )
+from whereish.results import JsonResult
 
 __all__ = ["Notion", "Sensitivity", "notion_of"]
 
@@ -43,7 +44,7 @@ class Notion(Enum):
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(JsonResult):
     """The least Delta with |f(x) - f(x')| <= Delta d(x, x'), and whether uniformly so.
 
     `reason` names the argument for both.

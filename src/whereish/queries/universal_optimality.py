@@ -47,6 +47,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.privacy.finite import SAME
+from whereish.results import JsonResult
 from whereish.solvers.channels.consumers import Consumer, best_utility
 
 __all__ = ["UniversalOptimality", "bent_triples", "universal_optimality"]
@@ -59,7 +60,7 @@ _PLAIN = 1e-4  # and at this one need not look further
 
 
 @dataclass(frozen=True, eq=False)
-class UniversalOptimality:
+class UniversalOptimality(JsonResult):
     """Whether one mechanism is best for every consumer of a query.
 
     Attributes

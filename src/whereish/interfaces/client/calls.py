@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
 from whereish.errors import BudgetExceeded, InvalidInput, ServiceError
+from whereish.results import JsonResult
 from whereish.units import Epsilon, Length
 
 __all__ = [
@@ -42,7 +43,7 @@ _LONGEST_S: Final = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reported:
+class Reported(JsonResult):
     """A place that a service drew; `accuracy_m` holds it with probability 0.95."""
 
     lon: float = field(repr=False)
@@ -70,6 +71,8 @@ class Around(Reported):
     was asked within `retrieval_radius_m` of the report.
     """
 
+    _NOT_TOLD = ("results",)  # as secret as the place
+
     results: list[dict[str, Any]] = field(repr=False)
     retrieval_radius_m: float
     confidence: float
@@ -81,7 +84,7 @@ class Around(Reported):
 
 
 @dataclass(frozen=True)
-class Offer:
+class Offer(JsonResult):
     """A mechanism that the token may use."""
 
     id: str
@@ -92,7 +95,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(JsonResult):
     """What a subject has spent and has left, per metre."""
 
     cap_per_m: float

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from whereish.interfaces.client.calls import Call, Reported
+from whereish.results import JsonResult
 
 __all__ = ["AsyncTrace", "Step", "Trace", "begin_call"]
 
@@ -27,7 +28,7 @@ class Step(Reported):
 
 
 @dataclass(frozen=True)
-class Begun:
+class Begun(JsonResult):
     """A session's name and total."""
 
     session: str

@@ -18,6 +18,7 @@ from whereish.mechanisms.traces.noisy_test import metric_on
 from whereish.privacy.guarantee import Basis, Guarantee, SpentBudget
 from whereish.privacy.metric import Metric, rounded_up
 from whereish.privacy.tuples import TupleMax
+from whereish.results import JsonResult
 from whereish.space.plane import Plane
 from whereish.space.points import Points, Space
 from whereish.space.sphere import Sphere
@@ -30,7 +31,7 @@ _NUMERICS = "exact: cells of a public lattice, tests in ball arithmetic"
 
 
 @dataclass(frozen=True)
-class TraceRelease:
+class TraceRelease(JsonResult):
     """A sanitised trace: the reports, and what they cost.
 
     Parameters

@@ -26,6 +26,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.results import JsonResult
 from whereish.units import Epsilon, at_least_one
 
 __all__ = ["Budget", "Charge", "Database", "Entry", "Ledger", "Statement"]
@@ -44,7 +45,7 @@ def _with_spare(cap_per_m: float) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(JsonResult):
     """At most `cap` per subject, within every `window_s` seconds (None: for ever)."""
 
     cap: Epsilon
@@ -64,7 +65,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Charge:
+class Charge(JsonResult):
     """`times` reports at `epsilon` about one subject."""
 
     subject: str
@@ -77,7 +78,7 @@ class Charge:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(JsonResult):
     """A line of the ledger; `times` is negative for a refund."""
 
     release: str

@@ -18,6 +18,7 @@ from whereish.privacy.norms import Manhattan
 from whereish.publish.profiles.clustering import Clustering, noisy_integers
 from whereish.publish.profiles.levels import PlaceLevel
 from whereish.randomness import Randomness
+from whereish.results import JsonResult, plain
 from whereish.space.points import Points
 from whereish.units import LARGEST_EPSILON, SMALLEST_EPSILON
 
@@ -136,7 +137,7 @@ class Profiles:
 
 
 @dataclass(frozen=True, eq=False)
-class ProfileRelease:
+class ProfileRelease(JsonResult):
     """Published profiles, the guarantee, and `spending`, which adds up to the budget exactly."""
 
     profiles: Profiles
@@ -149,6 +150,15 @@ class ProfileRelease:
     def spent(self) -> Fraction:
         """The sum of what each operation spent."""
         return sum((amount for _, amount in self.spending), Fraction(0))
+
+    def to_json(self) -> dict[str, Any]:
+        """The published counts by user and place, what was spent on what, and the guarantee."""
+        counts = {name: getattr(self.profiles, name) for name in ("user", "site", "weight")}
+        told = {"spending": self.spending, "guarantee": self.guarantee}
+        plainly: dict[str, Any] = plain(
+            {"users": self.profiles.users, **counts, **told, "reproducible": self.reproducible}
+        )
+        return plainly
 
 
 def noisy_counts(counts: IntArray, budget: Fraction, rng: Randomness) -> IntArray:
