@@ -1,6 +1,7 @@
 """The service in full numbers: kills under load, one key 1,000 times, timing, memory.
 
-``python -m stress.service 0.05`` runs a twentieth of them; part of ``make stress``.
+``python -m stress.service 0.05`` runs a twentieth of them, ``python -m stress.service 1 key soak``
+these parts (of sqlite, postgres, key, timing, soak); part of ``make stress``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import math
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +121,8 @@ def resident_mb(process: int) -> float:
     return int(text.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def main(share: float = 1.0) -> list[str]:
+def main(share: float = 1.0, *parts: str) -> list[str]:
+    """All of it, or the parts that are named, at a share of their numbers."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     import postgres
 
@@ -126,17 +130,27 @@ def main(share: float = 1.0) -> list[str]:
     count = max(1, round(share * KILLS))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        kills(bars, "SQLite", folder / "sqlite", str(folder / "ledger.db"), count)
-        if postgres.binaries() is None:
-            bars.note("PostgreSQL", "SKIPPED: not installed")
-        else:
+
+        def in_postgres() -> None:
+            if postgres.binaries() is None:
+                bars.note("PostgreSQL", "SKIPPED: not installed")
+                return
             with postgres.server() as address:
                 kills(bars, "PostgreSQL", folder / "postgres", address, count)
-        one_key(bars, folder / "key", max(16, round(share * REPEATS)))
-        timing(bars, folder / "timing", max(500, round(share * REQUESTS)))
-        soak(bars, folder / "soak", max(10.0, share * SOAK_S))
+
+        known: dict[str, Callable[[], None]] = {
+            "sqlite": partial(
+                kills, bars, "SQLite", folder / "sqlite", str(folder / "ledger.db"), count
+            ),
+            "postgres": in_postgres,
+            "key": partial(one_key, bars, folder / "key", max(16, round(share * REPEATS))),
+            "timing": partial(timing, bars, folder / "timing", max(500, round(share * REQUESTS))),
+            "soak": partial(soak, bars, folder / "soak", max(10.0, share * SOAK_S)),
+        }
+        for part in parts or known:
+            known[part]()
     return bars.failed
 
 
 if __name__ == "__main__":
-    sys.exit(1 if main(*map(float, sys.argv[1:])) else 0)
+    sys.exit(1 if main(*map(float, sys.argv[1:2]), *sys.argv[2:]) else 0)

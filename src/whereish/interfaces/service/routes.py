@@ -67,8 +67,9 @@ class Service:
         asked: messages.One = decoded(_ONE, body)
         offered = self.offer(token, asked.mechanism)
         subject = self.subject(token, asked.subject)
-        if offered.one is not None:
-            lon, lat = offered.one(asked.lon, asked.lat)
+        draw = offered.one
+        if draw is not None:
+            lon, lat = draw(asked.lon, asked.lat)
         else:
             ((lon, lat),) = offered.report([(asked.lon, asked.lat)])
         if not offered.steady:
