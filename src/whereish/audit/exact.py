@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import HasChannel
+from whereish.privacy.enclosure import Enclosed
 from whereish.privacy.metric import Metric
 from whereish.privacy.on_sites import site_distances
 from whereish.results import JsonResult
@@ -23,7 +24,7 @@ __all__ = ["ExactAudit", "exact"]
 
 
 @dataclass(frozen=True)
-class ExactAudit(JsonResult):
+class ExactAudit(Enclosed, JsonResult):
     """The matrix keeps `factor` * d, and keeps nothing below `factor_lower` * d.
 
     `worst` = (x, x', z): the pair of secrets and the report that attain it.
@@ -34,14 +35,9 @@ class ExactAudit(JsonResult):
     worst: tuple[int, int, int] | None
 
     @property
-    def holds(self) -> bool:
-        """Whether the metric itself is kept, proven."""
-        return self.factor <= 1.0
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the metric itself is broken, proven."""
-        return self.factor_lower > 1.0
+    def enclosure(self) -> tuple[float, float]:
+        """`factor_lower` and `factor`."""
+        return self.factor_lower, self.factor
 
     def __str__(self) -> str:
         verdict = "kept" if self.holds else "broken" if self.refuted else "kept up to rounding"

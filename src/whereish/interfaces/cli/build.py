@@ -11,7 +11,13 @@ import click
 
 from whereish.interfaces.cli.build_map import build_map
 from whereish.interfaces.cli.outputs import check_output
-from whereish.interfaces.cli.parameters import POSITIVE, SITES, describe, level_options
+from whereish.interfaces.cli.parameters import (
+    POSITIVE,
+    SITES,
+    describe,
+    level_options,
+    output_option,
+)
 from whereish.interfaces.cli.terminal import StatusLine
 from whereish.units import Epsilon
 
@@ -32,7 +38,7 @@ command.add_command(build_map)
 @command.command("optimal")
 @SITES
 @level_options("of the channel", noise="The level of Laplace noise", required=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The .npz.")
+@output_option("The .npz.")
 @click.option(
     "--loss", type=click.Choice(["euclidean", "squared"]), default="euclidean", show_default=True
 )

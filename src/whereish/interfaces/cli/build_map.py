@@ -17,6 +17,7 @@ from whereish.interfaces.cli.parameters import (
     NUMBER,
     WholeType,
     describe,
+    output_option,
     whole_option,
 )
 from whereish.units import NUMBER as NUMBER_TEXT
@@ -48,7 +49,7 @@ def linear_formula(text: str) -> tuple[float, float]:
 
 @click.command("map")
 @click.argument("source")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The .npz.")
+@output_option("The .npz.")
 @click.option(
     "--formula", default="1e-4*d+0.4", show_default=True, help="Level from the density d, linear."
 )
@@ -62,8 +63,8 @@ def linear_formula(text: str) -> tuple[float, float]:
 @click.option(
     "--density-unit",
     default="people/km2",
-    help="What the source's numbers are: people/km2 (default), people/mi2, people/ha, people/m2,"
-    " or people/cell (grids).",
+    show_default=True,
+    help="What the source's numbers are, or people/mi2, people/ha, people/m2, people/cell (grids).",
 )
 @click.option(
     "--formula-unit", help="What d is in the formula, if not --density-unit (counts: people/km2)."

@@ -43,6 +43,7 @@ __all__ = [
     "describe",
     "file_option",
     "level_options",
+    "output_option",
     "whole_option",
 ]
 
@@ -242,11 +243,21 @@ DECIMALS = click.option(
 LEDGER = click.option("--ledger", help="Charge this ledger: a path, or postgresql://...")
 
 
+_PATH = click.Path(path_type=Path)
+
+
 def file_option(
     *names: str, help: str, required: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """An option that names a file; the command gets a Path."""
-    return click.option(*names, type=click.Path(path_type=Path), required=required, help=help)
+    return click.option(*names, type=_PATH, required=required, help=help)
+
+
+def output_option(
+    help: str, kind: click.Path | None = _PATH
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Where a command writes; it gets a Path, or text where `kind` is None."""
+    return click.option("-o", "--output", type=kind, required=True, help=help)
 
 
 def whole_option(

@@ -7,19 +7,14 @@ from pathlib import Path
 import click
 
 from whereish.interfaces.cli.outputs import PICTURES, check_output, require_matplotlib
+from whereish.interfaces.cli.parameters import output_option
 
 __all__ = ["command"]
 
 
 @click.command("plot")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The picture: .png, .svg or .pdf.",
-)
+@output_option("The picture: .png, .svg or .pdf.")
 def command(file: Path, output: Path) -> None:
     """Draw the mechanism saved in FILE: a privacy map's, or a channel.
 

@@ -48,11 +48,9 @@ class Place(_Strict, frozen=True):
     lat: Lat
 
 
-class One(_Strict, frozen=True):
+class One(Place, frozen=True):
     """One place to report."""
 
-    lon: Lon
-    lat: Lat
     mechanism: Named | None = None
     subject: Named | None = None
 
@@ -65,11 +63,9 @@ class Batch(_Strict, frozen=True):
     subject: Named | None = None
 
 
-class OneAnswer(_Strict, frozen=True):
+class OneAnswer(Place, frozen=True):
     """A report, how far off it is with probability 0.95, and what it cost."""
 
-    lon: Lon
-    lat: Lat
     mechanism: str
     epsilon_per_m: float
     charged: bool
@@ -101,34 +97,26 @@ class SessionAnswer(_Strict, frozen=True):
     total_per_m: float
 
 
-class Step(_Strict, frozen=True):
+class Step(Place, frozen=True):
     """The next place of a session, by its number; the same step again gives the same report."""
 
     step: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
-    lon: Lon
-    lat: Lat
     time_s: Annotated[float, msgspec.Meta(ge=0, le=1e11)] | None = None
 
 
-class StepAnswer(_Strict, frozen=True):
+class StepAnswer(Place, frozen=True):
     """A report of a trace: fresh noise, or what was predicted from earlier reports."""
 
     step: int
-    lon: Lon
-    lat: Lat
     fresh: bool
     spent_per_m: float
     accuracy_m: Metres | None = None
 
 
-class Around(_Strict, frozen=True):
+class Around(One, frozen=True):
     """A place of which everything within a radius is wanted."""
 
-    lon: Lon
-    lat: Lat
     radius_m: Annotated[float, msgspec.Meta(gt=0, le=100_000)] = 300.0
-    mechanism: Named | None = None
-    subject: Named | None = None
 
 
 class AroundAnswer(_Strict, frozen=True):

@@ -124,9 +124,9 @@ class Sessions:
         transcript = _transcript(known.steps[: asked.step + 1])
         session_so_far = TraceSession(known.trace.mechanism, secure(), transcript)
         return settled.release, StepAnswer(
-            asked.step,
             taken.lon,
             taken.lat,
+            asked.step,
             taken.fresh,
             float(transcript.spent),
             math.ceil(10 * session_radius(session_so_far, _ACCURACY).m) / 10,

@@ -22,6 +22,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
+from whereish.privacy.enclosure import Enclosed
 from whereish.solvers.radial.log_linear import LogLinear
 
 __all__ = ["LeastFactor", "RadialRatio", "largest_radial_ratio"]
@@ -30,21 +31,16 @@ _ROUND = 2.0**-50
 
 
 @dataclass(frozen=True)
-class LeastFactor:
+class LeastFactor(Enclosed):
     """The least t for which t * l is kept lies in [lower, upper]."""
 
     lower: float
     upper: float
 
     @property
-    def holds(self) -> bool:
-        """Whether l itself is kept, proven."""
-        return self.upper <= 1.0
-
-    @property
-    def refuted(self) -> bool:
-        """Whether l itself is broken, proven."""
-        return self.lower > 1.0
+    def enclosure(self) -> tuple[float, float]:
+        """`lower` and `upper`."""
+        return self.lower, self.upper
 
 
 @dataclass(frozen=True)

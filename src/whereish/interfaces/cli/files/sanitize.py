@@ -16,6 +16,7 @@ from whereish.interfaces.cli.parameters import (
     WholeType,
     file_option,
     level_options,
+    output_option,
 )
 from whereish.interfaces.cli.terminal import StatusLine
 from whereish.units import Epsilon
@@ -56,11 +57,8 @@ class Step(SafeParamType):
 
 @click.command("sanitize")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    help="The new file, or for a folder or several files the new folder; '-' is standard output.",
+@output_option(
+    "The new file, or for a folder or several files the new folder; '-' is standard output.", None
 )
 @click.option("--lon", help="Column of longitudes, in degrees.")
 @click.option("--lat", help="Column of latitudes, in degrees.")
