@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from whereish.arrays import FloatArray
-from whereish.data.rasters import Grid, read_grid
+from whereish.data.rasters import Declared, Grid, read_grid
 from whereish.data.warp import MOST_PLACES, Resampling, Warped, cell_areas_km2, on_plane
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.privacy_map import PrivacyMap
@@ -199,13 +199,9 @@ def densities_of_grid(
     if isinstance(source, Grid):
         grid = source
     else:
+        declared = Declared.of(reading.grid_crs, crs)
         grid = read_grid(
-            source,
-            band=reading.band,
-            region=region,
-            crs=reading.grid_crs,
-            assumed_crs=crs,
-            most_cells=most_cells,
+            source, band=reading.band, region=region, crs=declared, most_cells=most_cells
         )
     if _counts(reading.density_unit):
         grid = replace(grid, values=grid.values / cell_areas_km2(grid))

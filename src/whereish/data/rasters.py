@@ -23,7 +23,7 @@ from whereish.errors import InvalidInput, MissingExtra
 from whereish.space.box import Box
 from whereish.units import number, whole, whole_number
 
-__all__ = ["GRID_SUFFIXES", "Grid", "no_overlap", "read_grid"]
+__all__ = ["GRID_SUFFIXES", "Declared", "Grid", "no_overlap", "read_grid"]
 
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".img": "HFA", ".bil": "EHdr"}
 GRID_SUFFIXES = (".asc", *_DRIVERS)
@@ -106,13 +106,37 @@ class Grid:
         return f"Grid({rows} x {columns}, {self.said})"
 
 
+class Declared(NamedTuple):
+    """What was said about the system of a file."""
+
+    required: System | None
+    assumed: System | None
+    plane: str | None
+
+    @classmethod
+    def of(cls, crs: str | None, plane: str | None = None) -> Declared:
+        """The system that the file must have, and the plane's, assumed where it states none."""
+        required, assumed = (None if one is None else System.of(one) for one in (crs, plane))
+        return cls(required, assumed, plane)
+
+    def beside(self, path: Path, stated: System | None) -> System | None:
+        """The system of a file that states `stated`, which must not be contradicted."""
+        if stated is None:
+            return self.required or self.assumed
+        if self.required is not None and not stated.same(self.required):
+            raise InvalidInput(
+                f"{path.name} states the coordinate system {stated}, but {self.required} was"
+                " declared for it: leave the declaration out, or mend the file"
+            )
+        return stated
+
+
 def read_grid(
     path: str | Path,
     *,
     band: int | None = None,
     region: Box | None = None,
-    crs: str | None = None,
-    assumed_crs: str | None = None,
+    crs: Declared | str | None = None,
     most_cells: int | None = None,
 ) -> Grid:
     """Read a GeoTIFF (.tif), an ESRI ASCII grid (.asc), .img or .bil.
@@ -125,8 +149,6 @@ def read_grid(
         Read only the part that meets this box of degrees, and a few cells around it.
     crs
         The coordinate system that the file must have; one that states none is taken to have it.
-    assumed_crs
-        The same without the check, where `crs` is not given.
     most_cells
         Refuse more, before they are read.
 
@@ -145,40 +167,17 @@ def read_grid(
     if suffix not in GRID_SUFFIXES:
         raise InvalidInput(f"a grid must end in {', '.join(GRID_SUFFIXES)}; got {path.name}")
     chosen = 1 if band is None else whole(band, "band")
-    declared = _Declared(
-        None if crs is None else System.of(crs),
-        None if assumed_crs is None else System.of(assumed_crs),
-        assumed_crs,
-    )
+    declared = crs if isinstance(crs, Declared) else Declared.of(crs)
     if suffix == ".asc":
         _check_band(path, chosen, 1)
         grid = _read_ascii(path, most_cells if region is None else _MOST_READ)
         grid = replace(grid, system=declared.beside(path, prj_system(path)))
         if region is not None:
-            rows, columns = _part(grid, region, assumed_crs)
+            rows, columns = _part(grid, region, declared.plane)
             _check_cells(path, rows.stop - rows.start, columns.stop - columns.start, most_cells)
             grid = grid.cut(rows, columns)
         return grid
     return _read_gdal(path, chosen, region, declared, most_cells)
-
-
-class _Declared(NamedTuple):
-    """What was said about the system of a file."""
-
-    required: System | None
-    assumed: System | None
-    plane: str | None
-
-    def beside(self, path: Path, stated: System | None) -> System | None:
-        """The system of a file that states `stated`, which must not be contradicted."""
-        if stated is None:
-            return self.required or self.assumed
-        if self.required is not None and not stated.same(self.required):
-            raise InvalidInput(
-                f"{path.name} states the coordinate system {stated}, but {self.required} was"
-                " declared for it: leave the declaration out, or mend the file"
-            )
-        return stated
 
 
 def _check_band(path: Path, band: int, bands: int) -> None:
@@ -278,7 +277,7 @@ def _without(values: NDArray[Any], mark: float | None) -> FloatArray:
 
 
 def _read_gdal(
-    path: Path, band: int, region: Box | None, declared: _Declared, most: int | None
+    path: Path, band: int, region: Box | None, declared: Declared, most: int | None
 ) -> Grid:
     try:
         import rasterio
@@ -305,7 +304,7 @@ def _from_gdal(
     source: Any,
     band: int,
     region: Box | None,
-    declared: _Declared,
+    declared: Declared,
     most: int | None,
 ) -> Grid:
     from rasterio.windows import Window
