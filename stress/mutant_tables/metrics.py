@@ -154,7 +154,7 @@ MUTANTS = (
         _SRC + "publish/release/content.py",
         "return hashlib.sha256(content).hexdigest()",
         "return hashlib.sha256(0 * content).hexdigest()",
-        ("tests/publish/release/test_staging.py::test_remaps_have_the_digest_of_their_content",),
+        ("tests/publish/release/test_content.py::test_remaps_have_the_digest_of_their_content",),
         "an interrupted job resumes with other roads",
     ),
     Mutant(
