@@ -6,9 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, ROW, TOP = 760, 104, 8
-QUESTION, ANSWER = (8, 270), (352, 400)  # left edge and width of the two columns
-HEIGHT = 76
+HEIGHT, GAP, EDGE = 76, 28, 8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where boxes stand: the two columns (left edge and width), one beside or below the other."""
+
+    width: int
+    question: tuple[int, int]
+    answer: tuple[int, int]
+    below: bool
+
+
+WIDE = Layout(760, (8, 270), (352, 400), below=False)
+NARROW = Layout(380, (8, 290), (52, 320), below=True)
 
 
 @dataclass(frozen=True)
@@ -22,31 +34,50 @@ class Step:
 
 
 def chart(steps: Sequence[Step], otherwise: Step) -> str:
-    """The chart; text takes the page's own colour, so that it is readable in the dark as well."""
-    parts = []
-    for number, step in enumerate((*steps, otherwise)):
-        y = TOP + ROW * number
-        middle = y + HEIGHT / 2
-        last = step is otherwise
-        parts.append(_question(step.question, y))
-        parts.append(_answer(step, y))
-        parts.append(_arrow(QUESTION[0] + QUESTION[1], middle, ANSWER[0], middle))
-        if not last:
-            parts.append(_word("yes", (QUESTION[0] + QUESTION[1] + ANSWER[0]) / 2 - 3, middle - 7))
-            centre = QUESTION[0] + QUESTION[1] / 2
-            parts.append(_arrow(centre, y + HEIGHT, centre, y + ROW))
-            parts.append(_word("no", centre + 16, y + HEIGHT + 18))
-    height = TOP + ROW * (len(steps) + 1) - (ROW - HEIGHT) + TOP
-    head = (
-        f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
-        ' role="img" aria-label="Which mechanism: questions, answers and measured errors"'
-        ' font-family="sans-serif" fill="currentColor">'
+    """The chart twice, for a desk and for a phone; the page's style sheet shows one of them.
+
+    Text takes the page's own colour, so that it is readable in the dark as well.
+    """
+    every = (*steps, otherwise)
+    return "\n".join(
+        _drawn(every, layout, name) for layout, name in ((WIDE, "wide"), (NARROW, "narrow"))
     )
+
+
+def _drawn(steps: Sequence[Step], layout: Layout, name: str) -> str:
+    parts, y = [], EDGE
+    x, width = layout.question
+    for step in steps:
+        last = step is steps[-1]
+        down = y + HEIGHT + (GAP if layout.below else -HEIGHT)
+        parts += [_question(step.question, x, y, width), _answer(step, *layout.answer, down)]
+        after = max(y, down) + HEIGHT + GAP
+        if layout.below:
+            turn = layout.answer[0] + 60
+            parts.append(_arrow(turn, y + HEIGHT, turn, down))
+            parts.append("" if last else _word("yes", turn + 20, y + HEIGHT + 18))
+            no = x + 20
+        else:
+            middle = y + HEIGHT / 2
+            parts.append(_arrow(x + width, middle, layout.answer[0], middle))
+            between = (x + width + layout.answer[0]) / 2 - 3
+            parts.append("" if last else _word("yes", between, middle - 7))
+            no = x + width // 2
+        if not last:
+            parts.append(_arrow(no, y + HEIGHT, no, after))
+            parts.append(_word("no", no + 14, y + HEIGHT + 18))
+        y = after
     tip = (
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8"'
+        f'<defs><marker id="tip-{name}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8"'
         ' markerHeight="8" orient="auto"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>'
     )
-    return "\n".join([head, tip, *parts, "</svg>"])
+    head = (
+        f'<svg class="chart {name}" xmlns="http://www.w3.org/2000/svg"'
+        f' viewBox="0 0 {layout.width} {y - GAP + EDGE}" role="img"'
+        ' aria-label="Which mechanism: questions, answers and measured errors"'
+        ' font-family="sans-serif" fill="currentColor">'
+    )
+    return "\n".join([head, tip, *parts, "</svg>"]).replace("url(#tip)", f"url(#tip-{name})")
 
 
 def _box(x: float, y: float, width: float, colour: str, radius: int) -> str:
@@ -71,8 +102,7 @@ def _arrow(x: float, y: float, to_x: float, to_y: float) -> str:
     )
 
 
-def _question(lines: tuple[str, ...], y: float) -> str:
-    x, width = QUESTION
+def _question(lines: tuple[str, ...], x: float, y: float, width: float) -> str:
     first = y + HEIGHT / 2 + 5 - 10 * (len(lines) - 1)
     said = [
         _text(x + width / 2, first + 20 * i, line, 15, 'text-anchor="middle"')
@@ -81,12 +111,12 @@ def _question(lines: tuple[str, ...], y: float) -> str:
     return _box(x, y, width, "#0072B2", 22) + "".join(said)
 
 
-def _answer(step: Step, y: float) -> str:
-    x, width = ANSWER
+def _answer(step: Step, x: float, width: float, y: float) -> str:
+    small = width < 400
     mono = 'font-family="monospace" font-weight="bold"'
     return (
         _box(x, y, width, "#009E73", 4)
-        + _text(x + 12, y + 22, step.take, 14, mono)
-        + _text(x + 12, y + 43, step.why, 13)
-        + _text(x + 12, y + 64, step.measured, 13, 'font-weight="bold"')
+        + _text(x + 10, y + 22, step.take, 12 if small else 14, mono)
+        + _text(x + 10, y + 43, step.why, 12 if small else 13)
+        + _text(x + 10, y + 64, step.measured, 11 if small else 13, 'font-weight="bold"')
     )

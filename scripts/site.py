@@ -44,13 +44,16 @@ class Example:
 
     def cell(self) -> dict[str, object]:
         """As a notebook keeps it."""
-        output = {"output_type": "stream", "name": "stdout", "text": f"{self.printed}\n"}
+        shown = {"output_type": "stream", "name": "stdout", "text": f"{self.printed}\n"}
+        if self.kind != "text":
+            data = {f"text/{self.kind}": self.printed}
+            shown = {"output_type": "display_data", "data": data, "metadata": {}}
         return {
             "cell_type": "code",
             "execution_count": None,
             "metadata": {},
             "source": self.code.rstrip(),
-            "outputs": [output],
+            "outputs": [shown],
         }
 
 

@@ -6,7 +6,29 @@ import click
 import pytest
 
 import whereish as wh
-from whereish.interfaces.cli.parameters import BUDGET, LEVEL
+from whereish.interfaces.cli import cli
+from whereish.interfaces.cli.parameters import BUDGET, LEVEL, EpsilonType, ErrorOrLevelType
+
+
+def commands(command: click.Command, name: str = "whereish"):
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for sub in command.list_commands(context):
+            yield from commands(command.get_command(context, sub), f"{name} {sub}")
+    else:
+        yield name, command
+
+
+def test_no_option_takes_a_level_alone():
+    seen = 0
+    for name, command in commands(cli):
+        options = {opt: p for p in command.params for opt in p.opts}
+        for opt, parameter in options.items():
+            if isinstance(parameter.type, EpsilonType):
+                seen += 1
+                metres = isinstance(parameter.type, ErrorOrLevelType) or "--mean-error" in options
+                assert metres, f"{name} {opt}"
+    assert seen >= 10
 
 
 @pytest.mark.parametrize(

@@ -44,16 +44,7 @@ def draw_comparison(comparison: Comparison) -> Any:
         axes.plot(x, y, linewidth=1, **style)
         handles.append(Line2D([], [], label=name, linewidth=1, **style))
     axes.axline((0, 0), slope=1, color="0.8", linewidth=1, zorder=0)
-    axes.annotate(
-        "no guess is better than the report",
-        (0.75 * largest, 0.75 * largest),
-        rotation=38,
-        rotation_mode="anchor",
-        fontsize=8,
-        color="0.5",
-        ha="center",
-        va="bottom",
-    )
+    handles.append(Line2D([], [], color="0.8", linewidth=1, label="no guess beats the report"))
     axes.set(
         xlabel="quality loss: mean distance of the report (km)",
         ylabel="adversary error: mean distance of the best guess (km)",

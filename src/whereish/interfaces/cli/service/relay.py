@@ -7,7 +7,7 @@ import os
 import click
 
 from whereish.errors import MissingExtra
-from whereish.interfaces.cli.parameters import DECIMALS, EPSILON, WholeType, level_options
+from whereish.interfaces.cli.parameters import BUDGET, DECIMALS, WholeType, level_options
 from whereish.units import Epsilon
 
 __all__ = ["command"]
@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option("--username", help="For the broker; the password is read from MQTT_PASSWORD.")
 @click.option("--tls", is_flag=True, help="Encrypt the connection to the broker.")
 @click.option("--ledger", help="Charge this ledger, user/device by user/device.")
-@click.option("--cap", type=EPSILON, help="The budget of a new ledger.")
+@click.option("--cap", type=BUDGET, help="The budget of a new ledger, as '10 x 300 m'.")
 def command(
     epsilon: Epsilon,
     decimals: int,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from whereish.errors import InvalidInput, MissingExtra
-from whereish.interfaces.cli.parameters import EPSILON, WholeType, file_option, level_options
+from whereish.interfaces.cli.parameters import BUDGET, WholeType, file_option, level_options
 from whereish.units import Epsilon
 
 __all__ = ["command"]
@@ -20,7 +20,9 @@ __all__ = ["command"]
     help="TOML file; WHEREISH_SERVE_... environment variables override it.",
 )
 @level_options("of each report", noise="Without a file: Laplace noise")
-@click.option("--cap", type=EPSILON, help="Without a file: the budget of each subject.")
+@click.option(
+    "--cap", type=BUDGET, help="Without a file: the budget of each subject, as '10 x 300 m'."
+)
 @click.option("--host", help="Address to listen on; 127.0.0.1 unless configured.")
 @click.option("--port", type=WholeType(0, 65_535), help="Port; 8790 unless configured.")
 @click.option("--workers", type=WholeType(1, 64), help="Processes.")
