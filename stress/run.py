@@ -1,9 +1,8 @@
 """All that publishing and audits must survive, by one command: ``make stress``.
 
-The statistical audit in full numbers, races for a budget, kill -9, full disks, damaged files,
-Spark and Dask that run tasks again, and GDAL's reading of a large output.
-``python -m stress 0.1`` runs a tenth of
-the numbers.
+The statistical audit in full numbers, sessions of traces against their total, races for a budget,
+kill -9, full disks, damaged files, Spark and Dask that run tasks again, and GDAL's reading of a
+large output.  ``python -m stress 0.1`` runs a tenth of the numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import whereish as wh
 from benchmarks.measure import Bars
-from stress import audit, damage, hdfs_jobs, image, publish, service, spark
+from stress import audit, damage, hdfs_jobs, image, publish, service, spark, trace_total
 from stress.ogrinfo import POINT, layer, ogrinfo, ogrinfo_lacks
 
 ROWS = 100_000
@@ -72,6 +71,7 @@ def main(share: float = 1.0) -> int:
         *service.main(share),
         *image.main(),
         *audit.main(share),
+        *trace_total.main(share),
         *damage.main(max(1, round(share * damage.EACH))),
         *readers(max(1, round(share * ROWS))),
         *engines(),
