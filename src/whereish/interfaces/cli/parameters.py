@@ -6,6 +6,7 @@ import functools
 import math
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -52,6 +53,23 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 class SafeParamType(_ParamType):
     """An option type whose messages never quote what was given, where that may be a place."""
+
+
+class SentenceType(SafeParamType, ABC):
+    """An option type that says in one sentence what it takes, whatever was given."""
+
+    wanted: str
+
+    @abstractmethod
+    def read(self, value: Any) -> Any:
+        """The value; a ValueError or one of ours if it is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> Any:
+        """Read it, or say what it must be."""
+        try:
+            return self.read(value)
+        except (ValueError, WhereishError):
+            self.fail(self.wanted, param, ctx)
 
 
 class EpsilonType(SafeParamType):
@@ -103,36 +121,28 @@ class ErrorOrLevelType(EpsilonType):
             )
 
 
-class LengthType(SafeParamType):
+class LengthType(SentenceType):
     """A length with its unit."""
 
     name = "length"
+    wanted = f"must be a length > 0 with its unit, such as '300 m'; the units are {UNITS}"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> Length:
+    def read(self, value: Any) -> Length:
         """Read "300 m"."""
-        try:
-            return Length.positive(value, name="a length")
-        except WhereishError:
-            self.fail(
-                f"must be a length > 0 with its unit, such as '300 m'; the units are {UNITS}",
-                param,
-                ctx,
-            )
+        return Length.positive(value, name="a length")
 
 
-class ConfidenceType(SafeParamType):
+class ConfidenceType(SentenceType):
     """A probability below 1."""
 
     name = "probability"
+    wanted = "must be a number between 0 and 1"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> float:
+    def read(self, value: Any) -> float:
         """Read "0.95"."""
-        try:
-            found = number(value) if isinstance(value, str) else float(value)
-        except ValueError:
-            found = -1.0
+        found = number(value) if isinstance(value, str) else float(value)
         if not 0 < found < 1:
-            self.fail("must be a number between 0 and 1", param, ctx)
+            raise ValueError
         return found
 
 
@@ -155,22 +165,20 @@ class NumberType(SafeParamType):
         return found
 
 
-class WholeType(SafeParamType):
+class WholeType(SentenceType):
     """A whole number between bounds."""
 
     name = "integer"
 
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most
+        self.wanted = f"must be a whole number from {least} to {most}"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: Any) -> int:
+    def read(self, value: Any) -> int:
         """Read "200"."""
-        try:
-            found = whole_number(value) if isinstance(value, str) else int(value)
-        except ValueError:
-            found = self.least - 1
+        found = whole_number(value) if isinstance(value, str) else int(value)
         if not self.least <= found <= self.most:
-            self.fail(f"must be a whole number from {self.least} to {self.most}", param, ctx)
+            raise ValueError
         return found
 
 
