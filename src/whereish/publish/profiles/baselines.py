@@ -9,7 +9,6 @@ import numpy as np
 
 from whereish.privacy.guarantee import Basis
 from whereish.publish.profiles.counts import (
-    USERS_AT_ONCE,
     ProfileRelease,
     Profiles,
     check_epsilon,
@@ -25,9 +24,8 @@ __all__ = ["NaiveProfiles", "PooledProfiles", "noisy_profiles"]
 def noisy_profiles(profiles: Profiles, budget: Fraction, rng: Randomness) -> Profiles:
     """Lap(1 / budget) on every count of every user, in whole numbers, negative ones as zero."""
     parts = []
-    for low in range(0, profiles.users, USERS_AT_ONCE):
-        high = min(low + USERS_AT_ONCE, profiles.users)
-        noisy = noisy_counts(profiles.table(low, high), budget, rng)
+    for low, table in profiles.tables():
+        noisy = noisy_counts(table, budget, rng)
         user, site = np.nonzero(noisy)
         parts.append((user + low, site, noisy[user, site]))
     user, site, weight = (np.concatenate(column) for column in zip(*parts, strict=True))

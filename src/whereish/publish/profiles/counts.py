@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -23,7 +24,6 @@ from whereish.space.points import Points
 from whereish.units import LARGEST_EPSILON, SMALLEST_EPSILON
 
 __all__ = [
-    "USERS_AT_ONCE",
     "ProfileRelease",
     "Profiles",
     "check_epsilon",
@@ -31,7 +31,7 @@ __all__ = [
     "noisy_counts",
 ]
 
-USERS_AT_ONCE = 256
+_USERS_AT_ONCE = 256
 """Users whose dense counts are in memory at once."""
 
 
@@ -127,6 +127,11 @@ class Profiles:
         """T(u) and W(u)."""
         low, high = np.searchsorted(self.user, [user, user + 1])
         return self.site[low:high], self.weight[low:high]
+
+    def tables(self) -> Iterator[tuple[int, IntArray]]:
+        """Counts for blocks of users, each with the number of its first."""
+        for low in range(0, self.users, _USERS_AT_ONCE):
+            yield low, self.table(low, min(low + _USERS_AT_ONCE, self.users))
 
     def table(self, low: int, high: int) -> IntArray:
         """The dense counts of users low..high-1."""

@@ -57,7 +57,6 @@ All noise is exact: whole numbers of :class:`~whereish.Laplace1D`, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -76,7 +75,6 @@ from whereish.publish.profiles.clustering import (
     private_clusters,
 )
 from whereish.publish.profiles.counts import (
-    USERS_AT_ONCE,
     ProfileRelease,
     Profiles,
     check_epsilon,
@@ -193,12 +191,7 @@ class PriLocation:
 
     def _estimated(self, profiles: Profiles, budget: Fraction, rng: Randomness) -> Profiles:
         """Every place its own cluster: noisy counts, and what they say together."""
-        noisy = [
-            noisy_integers(
-                profiles.table(low, min(low + USERS_AT_ONCE, profiles.users)), 1, budget, rng
-            )
-            for low in range(0, profiles.users, USERS_AT_ONCE)
-        ]
+        noisy = [noisy_integers(table, 1, budget, rng) for _, table in profiles.tables()]
         counts, _ = better_estimate(np.vstack(noisy), 1 / float(budget), self.level, rng)
         user, site = np.nonzero(counts)
         return Profiles.counted(self.level, profiles.users, user, site, counts[user, site])
@@ -211,7 +204,8 @@ class PriLocation:
             members = members[_by_distance(self.level, members, int(centre))]
             rate = Fraction(self.epsilon) / (8 * self.level.sensitivity)
             selection = ExponentialSelection(self.level.distances[:, members], rate)
-            for low, table in _tables(profiles, members):
+            for low, whole in profiles.tables():
+                table = whole[:, members]
                 wanted = noisy_counts(table.sum(axis=1), Fraction(self.epsilon) / 4, rng)
                 if self.selection == "published":
                     user, place, weight = _moved_whole(table, wanted, members, selection, rng)
@@ -285,13 +279,6 @@ class PriLocation:
         distances = self.level.distances[site, members]
         weights = np.exp(-self.epsilon * distances / (8 * self.level.sensitivity))
         return float(weights @ distances / weights.sum())
-
-
-def _tables(profiles: Profiles, members: NDArray[np.intp]) -> Iterator[tuple[int, IntArray]]:
-    """Counts at these places, for blocks of users, each with its first user's number."""
-    for low in range(0, profiles.users, USERS_AT_ONCE):
-        high = min(low + USERS_AT_ONCE, profiles.users)
-        yield low, profiles.table(low, high)[:, members]
 
 
 def _by_distance(level: PlaceLevel, members: NDArray[np.intp], centre: int) -> NDArray[np.intp]:
