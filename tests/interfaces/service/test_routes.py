@@ -329,3 +329,8 @@ def test_without_tokens_only_names_of_this_machine_are_answered(tmp_path):
         keyed = {**kind, "Idempotency-Key": "k"}
         assert bare.ask("POST", "/v1/report", PLACE, keyed)[0] == 400
         assert bare.ask("GET", "/v1/budget/ann", None, kind)[0] == 404
+
+
+def test_a_subject_may_be_called_places(running):
+    answer = running.post("/v1/report", {"lon": 2.35, "lat": 48.85, "subject": "places"})
+    assert answer["charged"]
