@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.optimal.first_order.method import FirstOrder, Singles
-from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms
+from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
 from whereish.solvers.optimal.recombination import free_rows, recombine
 from whereish.solvers.optimal.repair import close_upward, complete
 from whereish.solvers.optimal.spanner import greedy_spanner
@@ -27,10 +27,14 @@ from whereish.solvers.optimal.start.merging import merge
 __all__ = ["solve_large"]
 
 
-LEAST_DILATION, MOST_DILATION = 1.004, 1.03
+LEAST_DILATION, MOST_DILATION = 1.003, 1.03
 """Of the spanner whose edges are the rows; its mean dilation is a quarter of that."""
 ROUND = 250
 """Sweeps between two evaluations of the bound."""
+FIRST_ROUND = 50
+"""Sweeps before the first bound is told."""
+HOPELESS_AFTER, FAR = 1000, 8.0
+"""Sweeps, and the multiple of the gap, at which a solve that may be given up is."""
 STILL = 3
 """Rounds without progress of the bound that end a solve."""
 MOST_SWEEPS = 8000
@@ -51,7 +55,7 @@ class _LargeScale:
     def __init__(self, programme: ChannelProgramme, gap: float, start: FloatArray | None) -> None:
         self.programme = programme
         self.tolerance = min(0.02 * gap, 1e-3)
-        dilation = min(max(1.0 + gap, LEAST_DILATION), MOST_DILATION)
+        dilation = min(max(1.0 + 0.5 * gap, LEAST_DILATION), MOST_DILATION)
         self.method = FirstOrder(programme, greedy_spanner(programme.metric, dilation).edges)
         self.snapshots: list[Singles] = []
         self.merged = merge(programme, NEAR)
@@ -116,24 +120,27 @@ def solve_large(
     *,
     most_sweeps: int = MOST_SWEEPS,
     start: FloatArray | None = None,
+    may_give_up: bool = False,
 ) -> LpResult:
     """Solve to a certified gap as far as the spanner's rows and time allow.
 
-    `start` is a private channel to improve upon, (n, outputs).
+    `start` is a private channel to improve upon, (n, outputs); `may_give_up` ends a solve that is
+    still far from the gap after `HOPELESS_AFTER` sweeps.
     """
     run = _LargeScale(programme, terms.gap, start)
     status, sweeps, due, still = None, 0, 2 * ROUND, 0
     while status is None and sweeps < most_sweeps:
         before = run.lower
-        run.round(ROUND, over=lambda: terms.over)
-        sweeps += ROUND
+        run.round(ROUND if sweeps else FIRST_ROUND, over=lambda: terms.over)
+        sweeps += ROUND if sweeps else FIRST_ROUND
         still = still + 1 if run.lower - before < 1e-5 * run.lower else 0
         settled = still == STILL
         if sweeps >= due or terms.over or settled or sweeps >= most_sweeps:
             run.recombine()
             due = sweeps + max(2 * ROUND, sweeps // 2)
         status = terms.verdict(run.upper, run.lower, "first order")
-        if settled:
+        far = sweeps >= HOPELESS_AFTER and relative_gap(run.upper, run.lower) > FAR * terms.gap
+        if settled or (may_give_up and far):
             break
     method = "first order with recombination"
     return LpResult(run.upper, run.lower, run.matrix, status or "stalled", method, sweeps)

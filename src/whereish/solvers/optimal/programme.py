@@ -132,11 +132,19 @@ class Terms:
         """Whether the time limit has passed."""
         return self.limit_s is not None and self.seconds >= self.limit_s
 
+    def take(self, upper: float, lower: float) -> None:
+        """Take in these bounds, to be told with the next."""
+        self._best = min(self._best[0], upper), max(self._best[1], lower)
+
+    def tell(self, upper: float, lower: float, stage: str) -> None:
+        """Take in these bounds, and tell the best of both as soon as there is a channel."""
+        self.take(upper, lower)
+        if self.progress is not None and self._best[0] < np.inf:
+            self.progress(SolveProgress(*self._best, self.seconds, stage))
+
     def verdict(self, upper: float, lower: float, stage: str) -> str | None:
         """Tell these bounds; "optimal" or "time limit" where the solve may end, else None."""
-        self._best = min(self._best[0], upper), max(self._best[1], lower)
-        if self.progress is not None:
-            self.progress(SolveProgress(*self._best, self.seconds, stage))
+        self.tell(upper, lower, stage)
         if relative_gap(upper, lower) <= self.gap:
             return "optimal"
         return "time limit" if self.over else None

@@ -32,7 +32,7 @@ from whereish.solvers.optimal.programme import ChannelProgramme
 __all__ = ["free_rows", "recombine"]
 
 _MOST_ITERATIONS = 60
-_CLOSED = 1e-10  # of the sums
+_CLOSED = 1e-2  # of the tolerance: what the sums may lack where two places are e^-1 apart
 
 
 def free_rows(closeness: FloatArray, edges: NDArray[np.intp], dilation: float) -> Rows:
@@ -102,20 +102,26 @@ class _Master:
 
     def solve(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """The weights of the columns and the free columns, to a relative complementarity."""
+        apart = 1.0 - float(self.rows.factor.max())  # nearer places must agree the better
+        closed = max(_CLOSED * tolerance * apart, 1e-10)
         for _ in range(_MOST_ITERATIONS):
             missing = 1.0 - self.A @ self.x - self.u.sum(axis=0)
             value = float(self.c @ self.x) + float((self.free * self.u).sum())
             products = float(self.x @ self.r) + float((self.s * self.y).sum())
-            if np.abs(missing).max() < _CLOSED and products <= tolerance * value:
+            if np.abs(missing).max() < closed and products <= tolerance * value:
                 break
             try:
-                self._step(missing, products)
+                self._step(missing, products, least=0.3 * tolerance * value)
             except SolverError:
                 break  # the arithmetic is exhausted; what is there is mended
         return self.x, self.u
 
-    def _step(self, missing: FloatArray, products: float) -> None:
-        """Predict, centre and correct, and go as far as everything stays positive."""
+    def _step(self, missing: FloatArray, products: float, least: float) -> None:
+        """Predict, centre and correct, and go as far as everything stays positive.
+
+        The complementarity aimed at is never below `least`: far beyond the tolerance the matrices
+        would be singular, and the sums could not be closed any more.
+        """
         count = self.x.size + self.s.size
         ratio, weight = self.x / self.r, self.y / self.s
         schur = (self.A * ratio) @ self.A.T
@@ -156,7 +162,7 @@ class _Master:
         primal, dual = self._longest(first)
         after = float((self.x + primal * first.x) @ (self.r + dual * first.r))
         after += float(((self.s + primal * first.s) * (self.y + dual * first.y)).sum())
-        aim = min(max((after / products) ** 3, 1e-6), 1.0) * products / count
+        aim = max(min(max((after / products) ** 3, 1e-6), 1.0) * products, least) / count
         move = direction(
             aim - self.x * self.r - first.x * first.r, aim - self.s * self.y - first.s * first.y
         )

@@ -25,11 +25,15 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.solvers.optimal.large_scale import solve_large
-from whereish.solvers.optimal.output_generation import solve_by_output_generation
+from whereish.solvers.optimal.output_generation import (
+    solve_by_output_generation,
+    starting_outputs,
+)
 from whereish.solvers.optimal.programme import (
     ChannelProgramme,
     LpResult,
     ProgressCallback,
+    SolveProgress,
     Terms,
 )
 from whereish.solvers.optimal.spanner import shortest_path_closure
@@ -47,6 +51,8 @@ ROUGH_GAP = 5e-3
 SMALLEST_ROUGH = 250
 FEW_SWEEPS, LEAST_SWEPT = 250, 40
 """For a first bound from so many places on, where the interior point is to follow."""
+FEW_OUTPUTS = 0.2
+"""Of the places: with fewer outputs in use the interior point is worth it even at a rough gap."""
 MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
 NEGLIGIBLE = 1e-12
@@ -105,8 +111,18 @@ def _bracketed(
         return _solve(programme, terms, start)
     begun = None if start is None else start[merged.first]
     half = None if terms.limit_s is None else 0.5 * (terms.seconds + terms.limit_s)
-    below = _solve(merged.below, Terms(0.5 * terms.gap, half, start=terms.start))
-    above = _solve(merged.above, Terms(0.5 * terms.gap, terms.limit_s, start=terms.start), begun)
+
+    def from_below(at: SolveProgress) -> None:
+        terms.tell(np.inf, at.lower, at.stage)
+
+    def from_above(at: SolveProgress) -> None:
+        terms.tell(at.upper, 0.0, at.stage)
+
+    simple = simple_solution(merged.above, begun)
+    terms.take(simple.upper, 0.0)
+    below = _solve(merged.below, Terms(0.5 * terms.gap, half, from_below, terms.start))
+    within = Terms(0.5 * terms.gap, terms.limit_s, from_above, terms.start)
+    above = _solve(merged.above, within, simple.matrix)
     lower = min(below.lower, above.upper)
     ended = terms.verdict(above.upper, lower, above.method)
     status = ended or ("stalled" if above.status == "optimal" else above.status)
@@ -117,13 +133,16 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
     simple = simple_solution(programme, start)
     uninformed = float(programme.cost.sum(axis=1).min())
     negligible = simple.upper <= NEGLIGIBLE * uninformed
-    ended = terms.verdict(simple.upper, simple.lower, "closed form") == "optimal"
-    if ended or negligible or programme.n == 1:
+    if simple.gap <= terms.gap or negligible or programme.n == 1:
+        terms.tell(simple.upper, simple.lower, "closed form")
         return replace(simple, status="optimal")
+    terms.take(simple.upper, simple.lower)  # told with the first bound that means something
     exact = programme.n <= LARGEST_EXACT
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
-        simple = _better(simple, solve_large(programme, terms, start=simple.matrix))
+        few = exact and starting_outputs(programme).size <= FEW_OUTPUTS * programme.n
+        first = solve_large(programme, terms, start=simple.matrix, may_give_up=few)
+        simple = _better(simple, first)
     elif programme.n >= LEAST_SWEPT or terms.limit_s is not None:
         first = solve_large(programme, terms, start=simple.matrix, most_sweeps=FEW_SWEEPS)
         simple = _better(simple, first)

@@ -114,6 +114,7 @@ class FirstOrder:
         self._sweeps, self._renewal = 0, _FIRST_RENEWAL
         self.duals = programme.cost.min(axis=0)
         self._scale(self._start(), _POWER, _BALANCE)
+        self._improve([self._pulled(group) for group in self._groups])
 
     def _capped(self) -> FloatArray:
         """Costs, (outputs, n), of which those far from their output are cut."""
@@ -228,22 +229,24 @@ class FirstOrder:
             total = [mean + new for mean, new in zip(total, last, strict=True)]
             samples += 1
         self._sweeps += samples * _SAMPLE_PERIOD
-        for pulled in (last, [one / samples for one in total]):
-            duals = self._duals(pulled)
-            if duals.sum() > self.duals.sum():
-                self.duals = duals
+        self._improve(last)
+        self._improve([one / samples for one in total])
         return float(self.duals.sum())
 
     def _pulled(self, group: _Group) -> FloatArray:
         return pull_multipliers(group.v, group.rows.weight, self.rows)
 
-    def _duals(self, pulled: list[FloatArray]) -> FloatArray:
-        """mu_x = min_z (c_z - G' y_z)_x with the true costs: the Lagrangian bound is its sum."""
+    def _improve(self, pulled: list[FloatArray]) -> None:
+        """Take mu_x = min_z (c_z - G' y_z)_x if its sum, the Lagrangian bound, is the best so far.
+
+        The costs are the true ones.
+        """
         least = np.full(self.programme.n, np.inf)
         for group, pull in zip(self._groups, pulled, strict=True):
             reduced = self.programme.cost[group.outputs].T - self.penalty * pull
             least = np.minimum(least, reduced.min(axis=1))
-        return least
+        if least.sum() > self.duals.sum():
+            self.duals = least
 
 
 def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:
