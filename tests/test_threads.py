@@ -12,7 +12,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.solvers.lapack import cholesky, cholesky_inverse, cholesky_solve
 from whereish.solvers.optimal import interior_point, pricing
-from whereish.threads import allowed_threads, in_threads, one_blas_thread
+from whereish.threads import allowed_threads, in_threads, one_blas_thread, workers
 
 
 def blas_threads():
@@ -148,3 +148,14 @@ def test_the_optimum_does_not_depend_on_the_number_of_threads(monkeypatch):
         weights.append(optimal_channel(places, prior, "0.005/m", gap=1e-4).weights)
     np.testing.assert_array_equal(weights[0], weights[1])
     np.testing.assert_array_equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 9])
+def test_workers_keep_their_shares_and_the_order(threads):
+    with workers(range(7), threads=threads) as items:
+        where = items.map(lambda item: (item, threading.get_ident()))
+        assert [item for item, _ in where] == list(range(7))
+        assert items.map(lambda item: item**2) == [item**2 for item in range(7)]
+    assert len({thread for _, thread in where}) <= threads
+    with workers([], threads=threads) as nothing:
+        assert nothing.map(str) == []

@@ -61,9 +61,9 @@ class _LargeScale:
         self.merged = merge(programme, NEAR)
         free = greedy_spanner(programme.metric, FREE_DILATION)
         self.free_rows = free_rows(programme.closeness, free.edges, free.dilation)
-        self.bumps = [programme.closeness]
+        self.kept = [programme.closeness]
         if self.merged is not None:
-            self.bumps.append(self.merged.above.closeness[:, self.merged.group])
+            self.kept.append(self.merged.above.closeness[:, self.merged.group])
         self.lower = 0.0  # costs are nonnegative
         self.matrix = best_start(programme) if start is None else start
         self.upper = programme.value(self.matrix)
@@ -77,11 +77,13 @@ class _LargeScale:
         self.snapshots = [*self.snapshots, used][-kept:]
 
     def recombine(self) -> None:
-        """The cheapest channel from the snapshots, the tight mechanism's bumps and the best."""
+        """The cheapest channel from the snapshots, the best so far and the columns kept.
+
+        Those are the tight mechanism's bumps to begin with, then what the last programme used.
+        """
         best = self.matrix[:, self.matrix.max(axis=0) > 0].T
         private = (self._private(snapshot) for snapshot in self.snapshots)
-        columns = np.concatenate([*self.bumps, best, *private])
-        self.bumps = []
+        columns = np.concatenate([*self.kept, best, *private])
         found = recombine(
             self.programme,
             columns,
@@ -89,7 +91,8 @@ class _LargeScale:
             free=self._free(),
             tolerance=self.tolerance,
         )
-        matrix = complete(self.programme, np.maximum(found, 0.0))
+        self.kept = [found.used]
+        matrix = complete(self.programme, np.maximum(found.matrix, 0.0))
         value = self.programme.value(matrix)
         if value < self.upper:
             self.matrix, self.upper = matrix, value
@@ -137,7 +140,7 @@ def solve_large(
         settled = still == STILL
         if sweeps >= due or terms.over or settled or sweeps >= most_sweeps:
             run.recombine()
-            due = sweeps + max(2 * ROUND, sweeps // 2)
+            due = sweeps + 2 * ROUND
         status = terms.verdict(run.upper, run.lower, "first order")
         far = sweeps >= HOPELESS_AFTER and relative_gap(run.upper, run.lower) > FAR * terms.gap
         if settled or (may_give_up and far):

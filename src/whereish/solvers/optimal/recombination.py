@@ -29,9 +29,10 @@ from whereish.solvers.optimal.barrier_rows import Rows, assemble_normal_matrix, 
 from whereish.solvers.optimal.interior_point import cholesky_factor
 from whereish.solvers.optimal.programme import ChannelProgramme
 
-__all__ = ["free_rows", "recombine"]
+__all__ = ["Recombined", "free_rows", "recombine"]
 
 _MOST_ITERATIONS = 60
+_USED = 1e-4  # of the largest weight
 _CLOSED = 1e-2  # of the tolerance: what the sums may lack where two places are e^-1 apart
 
 
@@ -43,6 +44,14 @@ def free_rows(closeness: FloatArray, edges: NDArray[np.intp], dilation: float) -
     return Rows(start, source, target, closeness[source, target] ** (1.0 / dilation))
 
 
+@dataclass(frozen=True)
+class Recombined:
+    """The channel, (n, outputs), and those of the columns that it uses most, (count, n)."""
+
+    matrix: FloatArray
+    used: FloatArray
+
+
 def recombine(
     programme: ChannelProgramme,
     columns: FloatArray,
@@ -50,8 +59,8 @@ def recombine(
     rows: Rows,
     free: NDArray[np.intp],
     tolerance: float = 1e-5,
-) -> FloatArray:
-    """The cheapest channel of private `columns`, (count, n), and free ones; (n, outputs).
+) -> Recombined:
+    """The cheapest channel of private `columns`, (count, n), and free ones.
 
     Every column is first sent to the output that serves it best; `rows` keep a free one private.
     """
@@ -63,7 +72,9 @@ def recombine(
     combined = np.zeros(programme.cost.shape)
     np.add.at(combined, outputs, weights[:, None] * scaled)
     np.add.at(combined, free, remains)
-    return np.ascontiguousarray(combined.T)
+    most = np.argsort(-weights, kind="stable")[: 2 * programme.n]
+    used = scaled[most[weights[most] > _USED * float(weights.max())]]
+    return Recombined(np.ascontiguousarray(combined.T), used)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ K_xz <= e^{d(x,x')} K_x'z for all x, x', z and sum_z K_xz = 1.
 Every result carries a lower bound that no d-private channel can beat, so its gap
 is certified whatever happened on the way.
 
-* at once: the best of a few simple channels (`start.channels`), the first of an anytime answer;
+* at once: the best of a few simple channels (`start.channels`), the first of an anytime answer, and
+  the bound of the places of positive prior alone, where those are few;
 * up to a few hundred places: `output_generation`, exact to any gap;
 * beyond, or when a rough gap is enough: `large_scale`; a few of its sweeps come first in any
   case, so that a useful bound is there whenever time runs out;
@@ -53,6 +54,10 @@ FEW_SWEEPS, LEAST_SWEPT = 250, 40
 """For a first bound from so many places on, where the interior point is to follow."""
 FEW_OUTPUTS = 0.2
 """Of the places: with fewer outputs in use the interior point is worth it even at a rough gap."""
+MOST_LIKELY, LIKELY_GAP = 150, 1e-2
+"""Places of positive prior that are solved alone, and how well, for a bound that comes early."""
+AT_ONCE = 60
+"""Places that are solved in a fraction of a second, whatever the time limit is."""
 MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
 NEGLIGIBLE = 1e-12
@@ -137,6 +142,8 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
         terms.tell(simple.upper, simple.lower, "closed form")
         return replace(simple, status="optimal")
     terms.take(simple.upper, simple.lower)  # told with the first bound that means something
+    simple = replace(simple, lower=max(simple.lower, _bound_of_likely(programme, terms)))
+    terms.take(simple.upper, simple.lower)
     exact = programme.n <= LARGEST_EXACT
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
@@ -149,6 +156,21 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
     if simple.gap > terms.gap and exact and not terms.over:
         simple = _better(simple, solve_by_output_generation(programme, terms))
     return replace(simple, status="optimal") if simple.gap <= terms.gap else simple
+
+
+def _bound_of_likely(programme: ChannelProgramme, terms: Terms) -> float:
+    """The bound of the places that cost anything, where they are few: zero without them.
+
+    A private channel is private on some of the secrets, too, so leaving out those of prior zero
+    leaves its cost as it is and only takes constraints away.
+    """
+    likely = np.flatnonzero(programme.cost.any(axis=0))
+    if not 0 < likely.size <= min(MOST_LIKELY, programme.n // 2):
+        return 0.0
+    cost, metric = programme.cost[:, likely], programme.metric[np.ix_(likely, likely)]
+    alone = ChannelProgramme(np.ascontiguousarray(cost), np.ascontiguousarray(metric))
+    limit = None if likely.size <= AT_ONCE else terms.limit_s
+    return _solve(alone, Terms(LIKELY_GAP, limit, start=terms.start)).lower
 
 
 def simple_solution(programme: ChannelProgramme, start: FloatArray | None = None) -> LpResult:
