@@ -57,7 +57,7 @@ mutants: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m whereish.interfaces.reference > docs/api.md
-	$(BIN)/python scripts/python_reference.py > docs/reference/python.md
+	$(BIN)/python scripts/python_reference.py
 	$(BIN)/python scripts/site.py
 	$(BIN)/python -m whereish.studies.framework.published > docs/published.md
 
