@@ -42,10 +42,12 @@ def test_the_recommended_law_is_remapped_and_keeps_the_guarantee(built):
     assert abs(drawn.mean() - plain) > 5.5 * error
 
 
-def test_without_a_prior_it_recommends_itself():
+def test_without_a_prior_it_recommends_the_remap_for_a_uniform_one():
     levels, _ = city()
     mechanism = wh.EikonalMechanism.build(levels, places="cells")
-    assert mechanism.recommended is mechanism
+    uniform = mechanism.mse(remap=mechanism.posterior_mean())
+    assert uniform < mechanism.mse()
+    assert mechanism.recommended.guarantee.to_json() == mechanism.guarantee.to_json()
     assert "prior" not in mechanism.account()
 
 

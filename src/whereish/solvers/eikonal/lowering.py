@@ -24,7 +24,9 @@ The next round starts from (1-r)·W - |ln Z(u) - ln Z(u')|, Z that of the law ju
 certified, which is nowhere below its prices: whatever slack lowering left is given back,
 and so is, once the weights are solved, what their flatter ln Z leaves.
 Every round ends with a certified law, and the one of the least squared error is kept, so
-rounds can only improve it; they end when one gains less than a hundredth.
+rounds can only improve it; they end when one gains less than a hundredth.  That error is taken
+with reports moved to their posterior means: on maps of few nats lowering less leaves fewer and
+farther reports, which as such tell no more, and moved ones do.
 """
 
 from __future__ import annotations
@@ -63,13 +65,13 @@ Progress = Callable[[int, float], None]
 """Told each round and its factor."""
 
 Merit = Callable[[CertifiedLaw], float]
-"""The squared error of a law, or an estimate; only comparisons matter."""
+"""The squared error that a law is good for, or an estimate; only comparisons matter."""
 
 _BUDGET = 30  # products for weights at the promised prices: thrice what a smooth map takes
 _ROUND_BUDGET = 12  # at lowered prices: conjugate gradients gain three digits with that
 _ROUGH = 10.0  # times the residual allowed, likewise: it costs 10·RESERVE/2 of an edge at most
 _GAIN = 0.01  # of the squared error: a round that gains less is the last
-_ROUNDS = 8  # of weights; three to five are taken
+_ROUNDS = 12  # of weights; three to five are taken, eight where a map is few nats wide
 _HELD = 0.25  # of the reserve, for single precision, before sums are taken in integers
 
 

@@ -13,7 +13,7 @@ from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
-__all__ = ["posterior_means", "sampled_error", "squared_errors"]
+__all__ = ["posterior_means", "remapped_error", "sampled_error", "squared_errors"]
 
 _SAMPLE = 256
 """Secrets on which laws are compared: four batches, where all secrets of a large map are 600."""
@@ -92,23 +92,39 @@ def sampled_error(
     secrets: IntArray,
     places: FloatArray,
     prior: FloatArray | None = None,
+    reports: FloatArray | None = None,
 ) -> float:
     """Mean squared error of the law weights·e^{-d}/Z, over some of the `secrets`, always the same.
 
-    `prior` is over the secrets (uniform for None); `places` are those of all cells.
+    `prior` is over the secrets (uniform for None); `places` are those of all cells, `reports` what
+    these are reported as (the same for None).
     """
     chosen = np.random.default_rng(0).permutation(len(secrets))[:_SAMPLE]
     share = np.ones(len(chosen)) if prior is None else prior[chosen]
     if share.sum() == 0:
         return 0.0
     total = 0.0
-    at = places - places[secrets].mean(axis=0)
-    moments = np.column_stack([np.ones(len(at)), at, (at**2).sum(axis=1)])
+    middle = places[secrets].mean(axis=0)
+    at = places - middle
+    to = at if reports is None else reports - middle
+    moments = np.column_stack([np.ones(len(to)), to, (to**2).sum(axis=1)])
     for start in range(0, len(chosen), LANES):
         here = secrets[chosen[start : start + LANES]]
         masses = weights * np.exp(-metric.quantum * metric.distances(here))
         mass, x, y, square = (masses @ moments).T
-        ux, uy, uu = moments[here, 1:].T
-        errors = (square - 2 * (ux * x + uy * y)) / mass + uu
+        ux, uy = at[here].T
+        errors = (square - 2 * (ux * x + uy * y)) / mass + ux**2 + uy**2
         total += float(share[start : start + LANES] @ errors)
     return total / float(share.sum())
+
+
+def remapped_error(
+    law: CertifiedLaw, secrets: IntArray, places: FloatArray, prior: FloatArray | None = None
+) -> float:
+    """:func:`sampled_error` of a law whose reports are moved to their posterior means."""
+    share = np.full(len(secrets), 1.0 / len(secrets)) if prior is None else prior
+    if share.sum() == 0:
+        return 0.0
+    moved = posterior_means(law, secrets, places, share)
+    weights = law.weights.astype(np.float64)
+    return sampled_error(law.metric, weights, secrets, places, prior, moved)
