@@ -30,7 +30,7 @@ from whereish.mechanisms.calibration import Calibrated, probability
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
 from whereish.results import JsonResult
-from whereish.solvers.splines.corners import mean_at_corners, nodes_of
+from whereish.solvers.splines.lattice import lattice_of
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.raster import Raster
 from whereish.units import Epsilon, Length
@@ -252,8 +252,10 @@ def retrieval_radius_by_report(
 
 
 def _levels_of_reports(mechanism: EikonalMechanism) -> FloatArray:
-    """eps where each report is: that of its cell, at a corner the mean of those around."""
+    """eps where each report is: that of its cell, or on continuous places of its node."""
     raster, levels = mechanism.map.raster, mechanism.map.values
     if mechanism.places == "continuous":
-        raster, levels = nodes_of(raster), mean_at_corners(levels)
+        lattice = lattice_of(raster.shape, mechanism.built.used.shape)
+        levels = lattice.levels(levels.reshape(raster.shape))
+        raster = lattice.raster(raster)
     return np.asarray(levels.ravel()[raster.locate(mechanism.reports.centres())])

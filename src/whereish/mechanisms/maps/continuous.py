@@ -10,15 +10,11 @@ from whereish.sampling.spline_coin import nine_around
 from whereish.solvers.eikonal.between import geometric_laws, report_blocks
 from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.solvers.eikonal.certify import mean_cell_ratios
-from whereish.solvers.splines.corners import (
-    corner_prices,
-    mean_of_corners,
-    nodes_of,
-    quarter_shares,
-)
+from whereish.solvers.splines.lattice import lattice_of
 from whereish.solvers.splines.means import posterior_moments, squared_distances
+from whereish.space.raster import Raster
 
-__all__ = ["closest_places", "laws_at", "lowered_between", "mean_square", "mean_places"]
+__all__ = ["closest_places", "laws_at", "lowered_between", "mean_places", "mean_square", "nodes_of"]
 
 
 def closest_places(privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArray:
@@ -29,7 +25,7 @@ def closest_places(privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArr
 
 def laws_at(built: BuiltLaw, privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArray:
     """(n, reports) laws of places."""
-    nodes = nodes_of(privacy_map.raster)
+    nodes = nodes_of(built, privacy_map)
     nine = nine_around(nodes, closest_places(privacy_map, coordinates))
     return geometric_laws(built, nine.cells(nodes.columns), nine.weights)
 
@@ -37,30 +33,47 @@ def laws_at(built: BuiltLaw, privacy_map: PrivacyMap, coordinates: FloatArray) -
 def lowered_between(built: BuiltLaw, privacy_map: PrivacyMap, levels: FloatArray) -> FloatArray:
     """Mean of (weight in use)/(integral of the levels) over the edges around each cell."""
     metric = built.metric_on_map
-    asked = corner_prices(levels, privacy_map.sides, neighbours=metric.neighbours, tight=False)
-    return mean_of_corners(mean_cell_ratios(metric, asked), privacy_map.shape)
+    lattice = lattice_of(levels.shape, built.used.shape)
+    sides = lattice.sides(privacy_map.sides, levels.shape)
+    asked = lattice.asked(lattice.basis(levels), sides, metric.neighbours)
+    return lattice.over_cells(mean_cell_ratios(metric, asked), privacy_map.shape)
 
 
 def mean_square(
     built: BuiltLaw, privacy_map: PrivacyMap, prior: FloatArray, reports: FloatArray
 ) -> float:
     """Expected squared error, secrets spread evenly over their cells."""
-    errors, _ = squared_distances(report_blocks(built), *_grid(privacy_map), reports)
-    return float((quarter_shares(prior.reshape(privacy_map.shape)) * errors).sum())
+    grid = _grid(built, privacy_map)
+    errors, _ = squared_distances(report_blocks(built), *grid, reports)
+    return float((_shares(built, privacy_map, prior) * errors).sum())
 
 
 def mean_places(
     built: BuiltLaw, privacy_map: PrivacyMap, prior: FloatArray, reports: FloatArray
 ) -> FloatArray:
     """The posterior mean place of each report; reports that nobody makes stay where they are."""
-    grid = _grid(privacy_map)
+    grid = _grid(built, privacy_map)
     _, masses = squared_distances(report_blocks(built), *grid, reports)
-    shares = quarter_shares(prior.reshape(privacy_map.shape))
+    shares = _shares(built, privacy_map, prior)
     moments = posterior_moments(report_blocks(built), *grid, shares, masses, len(reports))
     mass = moments[:, :1]
     return np.where(mass > 0, moments[:, 1:] / np.maximum(mass, 1e-300), reports)
 
 
-def _grid(privacy_map: PrivacyMap) -> tuple[tuple[int, int], tuple[float, float], FloatArray]:
-    nodes = nodes_of(privacy_map.raster)
-    return nodes.shape, privacy_map.sides, nodes.centres()
+def nodes_of(built: BuiltLaw, privacy_map: PrivacyMap) -> Raster:
+    """The raster at whose centres the laws of places stand."""
+    return lattice_of(privacy_map.shape, built.used.shape).raster(privacy_map.raster)
+
+
+def _shares(built: BuiltLaw, privacy_map: PrivacyMap, prior: FloatArray) -> FloatArray:
+    """(nodes, 4) what the quarters around nodes have of a prior over the cells."""
+    lattice = lattice_of(privacy_map.shape, built.used.shape)
+    return lattice.shares(prior.reshape(privacy_map.shape))
+
+
+def _grid(
+    built: BuiltLaw, privacy_map: PrivacyMap
+) -> tuple[tuple[int, int], tuple[float, float], FloatArray]:
+    nodes = nodes_of(built, privacy_map)
+    width, height = nodes.cell
+    return nodes.shape, (height, width), nodes.centres()

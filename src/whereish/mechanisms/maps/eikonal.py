@@ -61,7 +61,6 @@ from whereish.solvers.eikonal.between import cell_laws
 from whereish.solvers.eikonal.cells import BuiltLaw, exponential_law
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.eikonal.squared_error import posterior_means, squared_errors
-from whereish.solvers.splines.corners import nodes_of
 from whereish.space.points import Points, Space
 from whereish.space.raster import Raster
 
@@ -255,7 +254,9 @@ class EikonalMechanism(Composable, Loadable):
     @cached_property
     def _nodes(self) -> Raster:
         """The raster at whose centres the laws of secrets stand."""
-        return nodes_of(self.map.raster) if self.places == "continuous" else self.map.raster
+        if self.places == "continuous":
+            return continuous.nodes_of(self.built, self.map)
+        return self.map.raster
 
     @cached_property
     def lowered(self) -> FloatArray:

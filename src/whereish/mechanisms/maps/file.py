@@ -26,12 +26,17 @@ from whereish.solvers.eikonal.margin import framed
 from whereish.solvers.eikonal.places import gradient_factors, prices_on_places
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 from whereish.solvers.geodesic.lanes import LIMIT
-from whereish.solvers.splines.corners import corner_prices, mean_at_corners, node_shape
+from whereish.solvers.splines.lattice import LATTICES, lattice_of
 
 __all__ = ["law_entries", "recertified", "saved_law"]
 
-_KINDS: dict[str, Places] = {"cells": "cells", "continuous": "bilinear", "corners": "continuous"}
-"""What files call the places: those named "continuous" are of the time when that was bilinear."""
+_KINDS: dict[str, Places] = {
+    "cells": "cells",
+    "continuous": "bilinear",
+    **dict.fromkeys(LATTICES, "continuous"),
+}
+"""What files call the places: those named "continuous" are of the time when that was bilinear, and
+the others tell where the laws of continuous places stand."""
 
 
 def law_entries(
@@ -44,11 +49,14 @@ def law_entries(
         "weights": law.weights.astype(np.uint32),
         "sums": law.sums[built.secrets],
     }
+    kind = next(kind for kind, named in _KINDS.items() if named == places)
     if places == "bilinear":
         arrays["used"] = built.used.astype(np.float32)
+    elif places == "continuous":
+        kind = lattice_of(mechanism.map.shape, built.used.shape).name
     return arrays, {
         **entries.edge_certificate(mechanism, law),
-        "places": next(kind for kind, named in _KINDS.items() if named == places),
+        "places": kind,
         "frame": built.frame,
         "gradient_factor": built.gradient_factor,
         "core": law.core,
@@ -70,10 +78,13 @@ def saved_law(saved: Artefact) -> tuple[PrivacyMap, BuiltLaw, Places, int, float
         used, prices = _saved_levels(saved, privacy_map), prices_on_places
     else:
         used, prices = privacy_map.plane_levels(divided), prices_on_cells
-    promised = prices(framed(used, sides, frame), sides, neighbours)
     if places == "continuous":
-        promised = corner_prices(framed(used, sides, frame), sides, neighbours=neighbours)
-        used = mean_at_corners(used)
+        lattice = LATTICES[kind]
+        sides, basis = lattice.sides(sides, used.shape), lattice.basis(used)
+        promised = lattice.prices(framed(basis, sides, frame), sides, neighbours)
+        used = lattice.levels(used)
+    else:
+        promised = prices(framed(used, sides, frame), sides, neighbours)
     metric = entries.saved_metric(saved, promised)
     weights = entries.saved_counts(saved, "weights", (metric.cells,))
     sums = np.zeros(metric.cells, np.uint64)
@@ -130,7 +141,7 @@ def recertified(
     """
     law, shape = built.law, privacy_map.shape
     if places == "continuous":
-        shape = node_shape(shape)
+        shape = lattice_of(shape, built.used.shape).shape(shape)
     if built.used.shape != shape or law.metric.shape != tuple(n + 2 * built.frame for n in shape):
         raise NotPrivate("the law of this mechanism is not one on the cells of its map")
     sums, sweeps = law.metric.exact_sums(law.weights, law.table, built.secrets)

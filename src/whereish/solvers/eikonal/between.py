@@ -48,7 +48,7 @@ from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.masses import integer_weights
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 from whereish.solvers.splines.bound import Block, CellLaws, SplineSlopes, largest_slopes
-from whereish.solvers.splines.corners import centre_levels, corner_prices, mean_at_corners
+from whereish.solvers.splines.lattice import LATTICES, Lattice, lattice_of
 
 __all__ = [
     "SHARES",
@@ -73,6 +73,7 @@ _SQUARE = 1.02  # oblong cells have no shares of their own
 _ROUNDS = 40
 _MARGIN = 0.002  # of the room that the largest slope leaves is kept free
 _LOCAL_ROUNDS = 16
+_NEARLY = 0.995
 _UNKNOWN = 0.001  # what the rough slopes lack of the proven ones, before these are known
 _BUDGET = 20  # products per round
 
@@ -90,23 +91,24 @@ def law_between(
     The parameters are those of :func:`~whereish.solvers.eikonal.cells.law_on_cells`.
     """
     check_resolution(eps, cell)
-    first = _first_levels(eps, cell)
-    nodes = mean_at_corners(first)
+    lattice = LATTICES["halves"]
+    sides = lattice.sides(cell, eps.shape)
+    first = _first_levels(eps, longest_side(sides, eps.shape))
+    start, nodes = lattice.start(first), lattice.levels(first)
 
-    def prices(wide: FloatArray, cell: tuple[float, float], neighbours: int) -> FloatArray:
-        return prices_between(
-            framed(first, cell, (wide.shape[0] - nodes.shape[0]) // 2), cell, neighbours
-        )
+    def prices(wide: FloatArray, sides: tuple[float, float], neighbours: int) -> FloatArray:
+        frame = (wide.shape[0] - nodes.shape[0]) // 2
+        return prices_between(lattice, framed(start, sides, frame), sides, neighbours)
 
-    built = framed_law(nodes, cell, prices, neighbours=neighbours, frame=frame, progress=progress)
-    promised = corner_prices(framed(eps, cell, built.frame), cell, neighbours=neighbours)
+    built = framed_law(nodes, sides, prices, neighbours=neighbours, frame=frame, progress=progress)
+    promised = lattice.prices(framed(lattice.basis(eps), sides, built.frame), sides, neighbours)
     law = built.law
     kept, pair = worst_edge(edge_factors(law.metric, law.sums, promised), law.metric)
     law = replace(law, factor=kept, worst=pair)
-    built = replace(built, law=law, used=mean_at_corners(eps), promised=promised)
+    built = replace(built, law=law, used=lattice.levels(eps), promised=promised)
     if eps.size == 1:
         return replace(built, gradient_factor=0.0, acceptance=1.0)
-    factor = approximate_inverse_factor(framed(nodes, cell, built.frame), cell)
+    factor = approximate_inverse_factor(framed(nodes, sides, built.frame), sides)
     missing: FloatArray | float = _UNKNOWN
     for number in range(1, _ROUNDS + 1):
         bar = 1.0 - float(np.max(missing))
@@ -125,18 +127,19 @@ def law_between(
             progress(built.law.rounds, float(factors.max()))
         room = np.minimum((1.0 - _MARGIN) / factors, 1.0)
         room = _least_around(np.where(factors > 1.0, room, 1.0))
-        if number > _LOCAL_ROUNDS:
+        if number > _LOCAL_ROUNDS or room.min() > _NEARLY:
             room = np.full(room.shape, float(room.min()))
-        # Weights once solved are held: solving again moves where ln Z slopes, and rounds swing.
         wide = np.pad(room, built.frame, mode="edge")
-        built = _lowered(built, wide, factor if number == 1 else None)
+        built = _lowered(built, wide, factor if room.min() < room.max() else None)
     raise SolverError("lowering the privacy map for places between cells did not settle")
 
 
-def prices_between(levels: FloatArray, cell: tuple[float, float], neighbours: int) -> FloatArray:
-    """Edge prices in use for levels: each direction at its share, where cells are square."""
-    prices = corner_prices(levels, cell, neighbours=neighbours)
-    square = max(cell) <= _SQUARE * min(cell) and 1 not in levels.shape
+def prices_between(
+    lattice: Lattice, basis: FloatArray, sides: tuple[float, float], neighbours: int
+) -> FloatArray:
+    """Edge prices in use for levels: each direction at its share, where squares are square."""
+    prices = lattice.prices(basis, sides, neighbours)
+    square = max(sides) <= _SQUARE * min(sides) and 1 not in basis.shape
     if neighbours != 32 or not square:
         return prices
     shares = [SHARES[min(abs(i), abs(j)), max(abs(i), abs(j))] for i, j in STENCILS[32]]
@@ -151,7 +154,8 @@ def slopes_between(
     bar: float = 0.0,
     rough: bool = False,
 ) -> SplineSlopes:
-    """Bounds of |grad ln P| / eps on every cell of the map, over all reports (or `rough` ones)."""
+    """Bounds of |grad ln P| / eps around every node, over all reports (or `rough` ones)."""
+    lattice = lattice_of(eps.shape, built.used.shape)
     law, metric = built.law, built.metric_on_map
     rows, cols = metric.shape
     steps, used = metric.steps, metric.weights.astype(np.float64) * metric.quantum
@@ -164,7 +168,8 @@ def slopes_between(
         along=used[:-1, :, steps.index((1, 0))],
         deepest=math.log(float(law.table[0]) / float(law.table[-1])),
     )
-    return largest_slopes(laws, centre_levels(eps), cell, bar=bar, rough=rough)
+    levels, sides = lattice.square_levels(eps), lattice.sides(cell, eps.shape)
+    return largest_slopes(laws, levels, sides, bar=bar, rough=rough)
 
 
 def cell_laws(built: BuiltLaw, cells: NDArray[np.intp]) -> FloatArray:
@@ -243,15 +248,14 @@ def _fill(
             at += 1
 
 
-def _first_levels(eps: FloatArray, cell: tuple[float, float]) -> FloatArray:
+def _first_levels(eps: FloatArray, side: float) -> FloatArray:
     """Levels that the slope is likely to leave: at most `_STEEPEST` nats, less what m takes.
 
-    At a constant level of p nats per cell the bound was found to be 0.9966 + p^2/280 of it.
+    At a constant level of p nats per side of a square the bound was found to be that much above it.
     """
-    side = longest_side(cell, eps.shape)
     levels = np.minimum(eps, _STEEPEST / side)
     price = levels * side
-    return np.asarray(levels / (0.998 + price**2 / 270))
+    return np.asarray(levels / (1.0008 + 0.0105 * price**2 + 0.0005 * price**4))
 
 
 def _lowered(built: BuiltLaw, room: FloatArray, factor: Factor | None) -> BuiltLaw:

@@ -141,13 +141,15 @@ def largest_slopes(
     no bounds: the mean is taken at few nodes and between these as it is interpolated, for a
     tenth of the work.
     """
+    bar /= 1.0 + 2.0 * _ROUNDING  # what is below it must be so with its roundings, too
     unit = max(cell)  # single precision has no room for squares of metres and their inverses
     cell, levels = (cell[0] / unit, cell[1] / unit), levels * unit
     e1, e2, e4 = _level_controls(levels)
     least = e4.min(axis=(1, 2))
     mean = _mean(laws, cell, least * (_ROUGH if rough else _PROVEN))
     shape = (levels.shape[0] - 1, levels.shape[1] - 1)
-    extra = np.zeros(len(least)) if rough else mean.radius.ravel() / least
+    radius = mean.radius.ravel() / least
+    extra = np.zeros(len(least)) if rough else radius
     # What nothing finer needs to look at: both G and m are at most g.
     crude = 2.0 * mean.steepest.ravel() / least
     known = crude <= 0.5
@@ -159,7 +161,7 @@ def largest_slopes(
         for A, _, _ in laws.blocks():
             raise_slopes(A, shape, cell, controls, inverse, extra, known, bar, best)
         # Where that does not suffice, the mean is not quadratic enough: in sixteenths it is.
-        failing = np.flatnonzero(best > bar)
+        failing = np.flatnonzero(best + (radius if rough else 0.0) > bar)
         pieces, off = mean.pieces(failing)
         margin = off / e4[failing].min(axis=2)
         margin = np.zeros_like(margin) if rough else margin
