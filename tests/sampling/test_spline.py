@@ -22,7 +22,7 @@ from whereish.sampling.spline_coin import (
     exact_weights,
     nine_around,
 )
-from whereish.solvers.splines.corners import nodes_of
+from whereish.solvers.splines.corners import Corners
 from whereish.space.raster import Raster
 
 from laws import chi_square
@@ -50,7 +50,7 @@ def test_reports_follow_the_geometric_mean(hilly, place):
     if place != STEEP:
         return
     # Near misses: the arithmetic mean, in a few groups of reports, and the law 20 m away.
-    nodes = nodes_of(hilly.map.raster)
+    nodes = Corners().raster(hilly.map.raster)
     nine = nine_around(nodes, np.array([place]))
     laws = np.stack([centre_law(hilly, c) for c in nine.cells(nodes.columns)[0]])
     arithmetic = nine.weights[0] @ laws
@@ -79,7 +79,7 @@ def test_padded_reports_follow_it_too(hilly):
 
 
 def test_the_padded_number_of_attempts_follows_from_the_acceptance(hilly):
-    sampler = SplineSampler(hilly.built, nodes_of(hilly.map.raster))
+    sampler = SplineSampler(hilly.built, Corners().raster(hilly.map.raster))
     assert (1 - hilly.built.acceptance) ** sampler.attempts <= 2.0**-40
     assert (1 - hilly.built.acceptance) ** (sampler.attempts - 1) > 2.0**-40
 
@@ -175,9 +175,9 @@ def test_equal_masses_are_always_kept():
 def test_acceptance_is_the_normaliser(hilly):
     """The share of draws that are kept is Z(u), as the law itself says."""
     place = np.array([1750.0, 2250.0])
-    nine = nine_around(nodes_of(hilly.map.raster), place[None])
+    nine = nine_around(Corners().raster(hilly.map.raster), place[None])
     laws = np.stack(
-        [centre_law(hilly, c) for c in nine.cells(nodes_of(hilly.map.raster).columns)[0]]
+        [centre_law(hilly, c) for c in nine.cells(Corners().raster(hilly.map.raster).columns)[0]]
     )
     weights = nine.weights[0]
     geometric = np.exp(weights @ np.log(np.maximum(laws, 1e-300)))

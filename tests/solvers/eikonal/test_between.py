@@ -7,7 +7,9 @@ import pytest
 
 from whereish.solvers.eikonal.between import law_between, prices_between, slopes_between
 from whereish.solvers.eikonal.cells import BuiltLaw, framed_law
-from whereish.solvers.splines.corners import corner_prices, mean_at_corners
+from whereish.solvers.splines.corners import Corners, corner_prices, mean_at_corners
+from whereish.solvers.splines.halves import Halves, levels_below
+from whereish.solvers.splines.lattice import lattice_of
 from whereish.solvers.splines.weights import around, spline_slopes, spline_weights
 
 CELL = (1.0, 1.0)
@@ -30,7 +32,13 @@ def slopes(
     """|grad ln P| / eps at places (rows, columns in cells), the nodes they are at, and Z."""
     law, (rows, cols) = built.law, built.used.shape
     inner = places
-    places = places + (np.array([rows, cols]) - eps.shape) / 2  # in squares around the nodes
+    lattice = lattice_of(eps.shape, (rows, cols))
+    # In squares around the nodes.
+    if isinstance(lattice, Halves):
+        places = places * np.array([rows, cols]) / eps.shape
+    else:
+        places = places + (np.array([rows, cols]) - eps.shape) / 2
+    cell = lattice.sides(cell, eps.shape)
     masses = law.weights * law.table[law.metric.distances(built.secrets)].astype(float)
     logs = np.log(masses[:, law.weights > 0] / law.sums[built.secrets].astype(float)[:, None])
     i = np.minimum(places[:, 0].astype(int), rows - 1)
@@ -90,10 +98,12 @@ MAPS = {
 }
 
 
+@pytest.mark.parametrize("finer", [False, True])
 @pytest.mark.parametrize("name", sorted(MAPS))
-def test_the_certified_slope_holds_at_every_place(name):
+def test_the_certified_slope_holds_at_every_place(name, finer):
     eps, cell = MAPS[name]
-    built = law_between(eps, cell)
+    built = law_between(eps, cell, finer=finer)
+    assert built.used.shape == (Halves() if finer else Corners()).shape(eps.shape)
     assert built.gradient_factor <= 1.0
     assert 0.0 < built.acceptance <= 1.0
     certified = slopes_between(built, eps, cell)
@@ -104,11 +114,12 @@ def test_the_certified_slope_holds_at_every_place(name):
     assert Z.max() <= 1.0 + 1e-12
 
 
+@pytest.mark.parametrize("finer", [False, True])
 @pytest.mark.parametrize("name", ["hills", "coarse", "line"])
-def test_the_bound_is_close_and_nearly_the_whole_map_is_used(name):
+def test_the_bound_is_close_and_nearly_the_whole_map_is_used(name, finer):
     """Two-sided: 0.97 of the map is refuted by the slope itself, 0.99 by the certificate."""
     eps, cell = MAPS[name]
-    built = law_between(eps, cell)
+    built = law_between(eps, cell, finer=finer)
     assert slopes_between(built, 0.99 * eps, cell).factors.max() > 1.0
     found, _, _ = slopes(built, 0.97 * eps, cell, random_places(eps.shape, 4000, 5))
     assert found.max() > 1.0
@@ -151,7 +162,7 @@ def test_shares_are_what_a_constant_level_leaves():
     eps = np.full((23, 23), 0.5)
 
     def prices(levels, cell, neighbours):
-        return prices_between(eps, cell, neighbours)
+        return prices_between(Corners(), eps, cell, neighbours)
 
     nodes = mean_at_corners(eps)
     built = framed_law(nodes, CELL, prices, neighbours=32, frame=0, progress=None)
@@ -165,3 +176,37 @@ def test_saturated_edges_and_single_cells():
     alone = law_between(np.array([[1e-3]]), (500.0, 500.0))
     assert alone.gradient_factor == 0.0
     assert alone.acceptance == 1.0
+
+
+def test_levels_at_half_cells_are_those_of_the_map_where_it_is_straight():
+    """On a ramp they are the ramp's; in a valley the mean of a cell's two nodes is its level."""
+    ramp = np.outer(np.ones(5), np.linspace(1.0, 2.0, 6))
+    half = levels_below(ramp)
+    inside = slice(None), slice(2, -2)  # at the rim a map is as if it went on level
+    np.testing.assert_allclose(half[inside], Halves().levels(ramp)[inside], rtol=1e-14)
+    np.testing.assert_allclose(half[4, 2:-2], np.linspace(1.15, 1.85, 8), rtol=1e-14)
+    rng = np.random.default_rng(4)
+    rough = rng.uniform(0.01, 5.0, (7, 9))
+    below = levels_below(rough)
+    assert (below > 0).all()
+    assert (below <= Halves().levels(rough) * (1 + 1e-14)).all()
+    along = levels_below(rough[:, :1])[:, 0].reshape(7, 2).mean(axis=1)
+    assert (along <= rough[:, 0] * (1 + 1e-14)).all()
+
+
+def test_levels_around_half_cells_are_the_maps():
+    """Corners of the squares around nodes, against the interpolant itself."""
+    eps = hills(5, 6)
+    levels = Halves().square_levels(eps)
+    down, across = np.meshgrid(np.arange(11) / 2, np.arange(13) / 2, indexing="ij")
+    np.testing.assert_allclose(levels, levels_at(eps, down, across), rtol=1e-13)
+
+
+def test_shares_of_half_cells_are_those_of_their_cells():
+    weights = np.random.default_rng(1).random((4, 5))
+    for lattice in (Corners(), Halves()):
+        for part in (weights, weights[:1], weights[:, :1]):
+            assert lattice.shares(part).sum() == pytest.approx(part.sum())
+            shape = lattice.shape(part.shape)
+            ones = lattice.over_cells(np.ones(shape), part.shape)
+            np.testing.assert_allclose(ones, np.ones(part.shape))

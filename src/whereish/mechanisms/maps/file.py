@@ -19,7 +19,7 @@ from whereish.mechanisms.maps import entries
 from whereish.mechanisms.maps.options import Places
 from whereish.mechanisms.saved import Artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.solvers.eikonal.between import slopes_between
+from whereish.solvers.eikonal.between import PROOF_BAR, slopes_between
 from whereish.solvers.eikonal.cells import BuiltLaw, inner_cells, prices_on_cells
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, edges_between, worst_edge
 from whereish.solvers.eikonal.margin import framed
@@ -152,7 +152,7 @@ def recertified(
     if places != "cells" and privacy_map.values.size > 1:
         asked, sides = privacy_map.plane_levels(divided), privacy_map.sides
         if places == "continuous":
-            slopes = slopes_between(built, asked, sides, bar=1.0)
+            slopes = slopes_between(built, asked, sides, bar=PROOF_BAR)
             gradients, acceptance = slopes.factors, slopes.acceptance
         else:
             gradients = gradient_factors(built, asked, sides)

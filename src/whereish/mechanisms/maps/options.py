@@ -41,6 +41,7 @@ class BuildKeywords(TypedDict, total=False):
     neighbours: int | None
     frame: int | None
     divide_stencil: bool
+    finer: bool
     prior: ArrayLike | None
     progress: Callable[[int, float], None] | None
 
@@ -53,6 +54,7 @@ class EikonalOptions:
     neighbours: int | None = None
     frame: int | None = None
     divide_stencil: bool = False
+    finer: bool = False
 
     def __post_init__(self) -> None:
         check_places(self.places)
@@ -60,6 +62,8 @@ class EikonalOptions:
         frame = self.frame
         if frame is not None and not (isinstance(frame, int) and frame >= 0):
             raise InvalidInput(f"frame must be a number of cells >= 0 or None; got {frame!r}")
+        if self.finer and self.places != "continuous":
+            raise InvalidInput(f"finer is for continuous places; got places={self.places!r}")
 
     @property
     def directions(self) -> int:
@@ -82,11 +86,11 @@ class EikonalOptions:
         if privacy_map.one_dimensional and self.frame:
             raise InvalidInput("a map along a line takes no frame; leave frame out")
         rows, columns = (count + 2 * (self.frame or 0) for count in privacy_map.shape)
-        check_map_size(rows, columns)
+        check_map_size(*((2 * rows, 2 * columns) if self.finer else (rows, columns)))
         levels, divided = levels_in_use(privacy_map, self.directions, self.divide_stencil)
         solvers: dict[str, Callable[..., BuiltLaw]] = {
             "cells": partial(law_on_cells, prior=prior),
-            "continuous": law_between,
+            "continuous": partial(law_between, finer=self.finer),
             "bilinear": law_on_places,
         }
         built = solvers[self.places](

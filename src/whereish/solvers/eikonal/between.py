@@ -4,19 +4,23 @@ The promise is |grad ln P(y | u)| <= eps(u) at every place u and for every repor
 bilinear interpolant of the map's levels, constant beyond the outermost centres.  So along any path
 ln P(y | u) changes by at most the integral of eps: the metric of the map, between places.
 
-A law on the corners of cells (:mod:`~whereish.solvers.splines.corners` says why these) is solved as
-in :mod:`~whereish.solvers.eikonal.cells`, at prices that leave room for what lies between
-(`SHARES`), and its slope is bounded by :mod:`~whereish.solvers.splines.bound`.
-Where the bound exceeds eps the edges around are lowered by as much, and the weights are solved
-again once, from the last ones; after some rounds, all edges alike.  G and its mean are both at most
-the edges' prices per length, so that a small enough share of all edges passes: the rounds end.
+A law on the corners of cells (:mod:`~whereish.solvers.splines.corners` says why these) or on the
+centres of half cells (:mod:`~whereish.solvers.splines.halves`) is solved as in
+:mod:`~whereish.solvers.eikonal.cells`, at prices that leave room for what lies between (`SHARES`),
+and its slope is bounded by :mod:`~whereish.solvers.splines.bound`.  Where the bound exceeds eps the
+edges around are lowered by as much, and the weights are solved again from the last ones, in every
+round: weights that are held would leave a slope of ln Z wherever prices fell, and with it more to
+lower.  In a few early rounds prices may rise again where there is room.  After some rounds all
+edges fall alike; so they do when all are nearly there, since that keeps the shape of ln Z.  G and
+its mean are both at most the edges' prices per length, so that a small enough share of all edges
+passes: the rounds end.
 Rounds look at slopes that are nearly right and cheap; when these pass, the proof decides.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +40,7 @@ from whereish.solvers.eikonal.cells import (
 from whereish.solvers.eikonal.certify import (
     CertifiedLaw,
     edge_factors,
+    metric_in_use,
     residual_allowed,
     worst_edge,
 )
@@ -44,13 +49,14 @@ from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.rounding_norm import longest_side
 from whereish.solvers.eikonal.weights import Factor, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
-from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.masses import integer_weights
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 from whereish.solvers.splines.bound import Block, CellLaws, SplineSlopes, largest_slopes
 from whereish.solvers.splines.lattice import LATTICES, Lattice, lattice_of
 
 __all__ = [
+    "PROOF_BAR",
     "SHARES",
     "cell_laws",
     "geometric_laws",
@@ -65,6 +71,9 @@ SHARES = {(0, 1): 0.9742, (1, 1): 0.9884, (1, 2): 0.9768, (1, 3): 0.9832, (2, 3)
 graph metric is nowhere steeper than a constant eps, those with the least squared error (found by
 Nelder and Mead's method; 3.1% above planar Laplace, where equal shares are 3.9% above)."""
 
+PROOF_BAR = 0.985
+"""Slopes above that share of eps are bounded sharply in a proof, which says how much is used."""
+
 _STEEPEST = 4.0
 """Most nats per cell side in use: beyond, hardly a draw between cells would be accepted, and the
 cell's own side is the error that counts."""
@@ -73,7 +82,11 @@ _SQUARE = 1.02  # oblong cells have no shares of their own
 _ROUNDS = 40
 _MARGIN = 0.002  # of the room that the largest slope leaves is kept free
 _LOCAL_ROUNDS = 16
-_NEARLY = 0.995
+_NEARLY = 0.995  # what is nearly there falls as a whole, so that ln Z keeps its shape
+_EARLY_ROUNDS = 4  # in which prices may rise again, where the last weights leave room
+_SLACK = 0.1  # beyond which room is not looked for
+_DAMPED = 0.7
+_HIGHEST = 1.5  # times the first law's prices, up to those that it began with
 _UNKNOWN = 0.001  # what the rough slopes lack of the proven ones, before these are known
 _BUDGET = 20  # products per round
 
@@ -84,14 +97,16 @@ def law_between(
     *,
     neighbours: int = 32,
     frame: int | None = None,
+    finer: bool = False,
     progress: RoundProgress | None = None,
 ) -> BuiltLaw:
     """A law whose geometric spline keeps |grad ln P(y | u)| <= eps(u) everywhere.
 
-    The parameters are those of :func:`~whereish.solvers.eikonal.cells.law_on_cells`.
+    The parameters are those of :func:`~whereish.solvers.eikonal.cells.law_on_cells`; with `finer`
+    laws stand at the centres of half cells, else at the corners of cells.
     """
-    check_resolution(eps, cell)
-    lattice = LATTICES["halves"]
+    lattice = LATTICES["halves" if finer else "corners"]
+    check_resolution(eps, lattice.sides(cell, eps.shape))
     sides = lattice.sides(cell, eps.shape)
     first = _first_levels(eps, longest_side(sides, eps.shape))
     start, nodes = lattice.start(first), lattice.levels(first)
@@ -101,6 +116,7 @@ def law_between(
         return prices_between(lattice, framed(start, sides, frame), sides, neighbours)
 
     built = framed_law(nodes, sides, prices, neighbours=neighbours, frame=frame, progress=progress)
+    first_edges, most = built.law.metric.weights, metric_in_use(built.promised).weights
     promised = lattice.prices(framed(lattice.basis(eps), sides, built.frame), sides, neighbours)
     law = built.law
     kept, pair = worst_edge(edge_factors(law.metric, law.sums, promised), law.metric)
@@ -109,29 +125,65 @@ def law_between(
     if eps.size == 1:
         return replace(built, gradient_factor=0.0, acceptance=1.0)
     factor = approximate_inverse_factor(framed(nodes, sides, built.frame), sides)
+
+    def at(share: FloatArray, last: BuiltLaw) -> BuiltLaw:
+        """The law at that share of the first edges around each node."""
+        edges = _along_edges(first_edges, np.pad(share, last.frame, mode="edge"), neighbours)
+        return _with_edges(last, np.minimum(edges, most), factor)
+
+    return _settled(built, eps, cell, at, progress)
+
+
+def _settled(
+    built: BuiltLaw,
+    eps: FloatArray,
+    cell: tuple[float, float],
+    at: Callable[[FloatArray, BuiltLaw], BuiltLaw],
+    progress: RoundProgress | None,
+) -> BuiltLaw:
+    """The law after the rounds of lowering, certified; `at` makes that of shares of its prices."""
+    share = np.ones(built.used.shape)
     missing: FloatArray | float = _UNKNOWN
+    certified: BuiltLaw | None = None
     for number in range(1, _ROUNDS + 1):
-        bar = 1.0 - float(np.max(missing))
+        early = number <= _EARLY_ROUNDS
+        bar = 1.0 - float(np.max(missing)) - (_SLACK if early else 0.0)
         factors = slopes_between(built, eps, cell, bar=bar, rough=True).factors + missing
-        if factors.max() <= 1.0:
-            found = slopes_between(built, eps, cell, bar=1.0)
-            worst = float(found.factors.max())
-            if progress is not None:
-                progress(built.law.rounds, worst)
-            if worst <= 1.0:
-                return replace(built, gradient_factor=worst, acceptance=found.acceptance)
+        likely = factors.max() <= 1.0
+        if likely and not early:
+            found = slopes_between(built, eps, cell, bar=PROOF_BAR)
             short = np.maximum(found.factors - factors, 0.0)
             missing = missing + np.where(found.factors > 1.0, short, 0.0)  # others are not sharp
             factors = found.factors
-        elif progress is not None:
-            progress(built.law.rounds, float(factors.max()))
-        room = np.minimum((1.0 - _MARGIN) / factors, 1.0)
-        room = _least_around(np.where(factors > 1.0, room, 1.0))
-        if number > _LOCAL_ROUNDS or room.min() > _NEARLY:
-            room = np.full(room.shape, float(room.min()))
-        wide = np.pad(room, built.frame, mode="edge")
-        built = _lowered(built, wide, factor if room.min() < room.max() else None)
-    raise SolverError("lowering the privacy map for places between cells did not settle")
+        worst = float(factors.max())
+        if progress is not None:
+            progress(built.law.rounds, worst)
+        if certified is not None and worst > 1.0:
+            return certified
+        if likely and not early and worst <= 1.0:
+            certified = replace(built, gradient_factor=worst, acceptance=found.acceptance)
+            if worst > 1.0 - 2.0 * _MARGIN:
+                return certified
+            # Not all of the map is used: all edges rise alike.
+            room = np.full(share.shape, (1.0 - _MARGIN) / max(worst, PROOF_BAR))
+        else:
+            room = _room(factors, number)
+        share = np.minimum(share * room, _HIGHEST)
+        built = at(share, built)
+    if certified is None:
+        raise SolverError("lowering the privacy map for places between cells did not settle")
+    return certified
+
+
+def _room(factors: FloatArray, number: int) -> FloatArray:
+    """By what the edges around every node are multiplied in a round of that number."""
+    room = _least_around((1.0 - _MARGIN) / np.maximum(factors, 1.0 - _SLACK))
+    if number <= _EARLY_ROUNDS:
+        return np.where(room > 1.0, room**_DAMPED, room)
+    room = np.minimum(room, 1.0)
+    if number > _LOCAL_ROUNDS or room.min() > _NEARLY:
+        return np.full(room.shape, float(room.min()))
+    return room
 
 
 def prices_between(
@@ -258,43 +310,46 @@ def _first_levels(eps: FloatArray, side: float) -> FloatArray:
     return np.asarray(levels / (1.0008 + 0.0105 * price**2 + 0.0005 * price**4))
 
 
-def _lowered(built: BuiltLaw, room: FloatArray, factor: Factor | None) -> BuiltLaw:
-    """The law with every edge lowered to the mean of `room` along it.
+def _along_edges(
+    edges: NDArray[np.uint16], share: FloatArray, neighbours: int
+) -> NDArray[np.uint16]:
+    """Edges times the mean of `share` along each, rounded down."""
+    out = edges.copy()
+    shares = edge_integrals(share, (1.0, 1.0), neighbours=neighbours)
+    for k, step in enumerate(STENCILS[neighbours]):
+        tail, _ = edge_slices(share.shape, step)
+        part = shares[*tail, k] / math.hypot(*step)
+        out[*tail, k] = np.minimum(np.floor(edges[*tail, k] * part + 1e-6), LIMIT)
+    return out
 
-    Its weights are solved again from the last ones, preconditioned by `factor`, or held.
+
+def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], factor: Factor) -> BuiltLaw:
+    """The law with other edges, its weights solved again from the last ones.
+
+    `factor` is their preconditioner.
     """
     law = built.law
-    edges = law.metric.weights.copy()
-    shares = edge_integrals(room, (1.0, 1.0), neighbours=law.metric.neighbours)
-    for k, step in enumerate(law.metric.steps):
-        tail, _ = edge_slices(law.metric.shape, step)
-        share = shares[*tail, k] / math.hypot(*step)
-        edges[*tail, k] = np.floor(edges[*tail, k] * share + 1e-6).astype(np.uint16)
     metric = GraphMetric(edges, law.metric.quantum)
     weights = law.weights / float(law.sums[built.secrets].mean()) * float(law.table[0])
-    if factor is None:
-        image, products = metric.product(weights), 1
-    else:
-        solved = nonnegative_weights(
-            metric.product,
-            factor,
-            weights,
-            tolerance=residual_allowed(built.promised),
-            budget=_BUDGET,
-        )
-        weights, image, products = solved.values, solved.image, solved.products
-    whole = integer_weights(weights, float(image.max()))
-    sums, sweeps = metric.exact_sums(whole, law.table, built.secrets)
+    solved = nonnegative_weights(
+        metric.product,
+        factor,
+        weights,
+        tolerance=residual_allowed(built.promised),
+        budget=_BUDGET,
+    )
+    counts = integer_weights(solved.values, float(solved.image.max()))
+    sums, sweeps = metric.exact_sums(counts, law.table, built.secrets)
     edge, worst = worst_edge(edge_factors(metric, sums, built.promised), metric)
     lowered = CertifiedLaw(
         metric,
-        whole,
+        counts,
         sums,
         edge,
         worst,
         law.rounds + 1,
-        law.products + products,
-        int((whole == 0).sum()),
+        law.products + solved.products,
+        int((counts == 0).sum()),
         sweeps,
     )
     return replace(built, law=lowered)
