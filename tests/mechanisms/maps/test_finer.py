@@ -47,7 +47,7 @@ def test_draws_have_the_stated_law_and_no_other(finer):
         return float(stats.chisquare(seen, expected).pvalue)
 
     assert p_value(place) > 1e-4
-    assert p_value(place + [[4.0, 0.0]]) < 1e-6
+    assert p_value(place + np.array([[4.0, 0.0]])) < 1e-6
 
 
 def test_padded_draws_have_the_same_law(finer):
