@@ -11,7 +11,7 @@ from interfaces.workbench.looking import click_map, fact, metres
 def test_a_grid_is_solved(watch, shots, tmp_path):
     one = watch("view=optimal&side=5&prior=even")
     page = one.page
-    page.wait_for_function("() => document.querySelector('.map').dataset.shapes === '25'")
+    page.wait_for_selector(".map[data-shapes='25']")
     page.click("[data-test=solve]")
     page.wait_for_selector("[data-test=npz]")
     loss = metres(fact(page, "outcome", "loss"))
@@ -45,9 +45,9 @@ def test_sites_are_drawn_and_uploaded(watch, tmp_path):
     for x, y in ((0.3, 0.3), (0.6, 0.4), (0.5, 0.7)):
         click_map(page, x, y)
         page.wait_for_timeout(150)
-    page.wait_for_function("() => document.querySelector('.map').dataset.shapes === '3'")
+    page.wait_for_selector(".map[data-shapes='3']")
     rows = "\n".join(f"{2.30 + 0.01 * (k % 4)},{48.85 + 0.01 * (k // 4)}" for k in range(12))
     (tmp_path / "sites.csv").write_text("lon,lat\n" + rows)
     page.get_by_role("button", name="File", exact=True).click()
     page.set_input_files("input[type=file]", tmp_path / "sites.csv")
-    page.wait_for_function("() => document.querySelector('.map').dataset.shapes === '12'")
+    page.wait_for_selector(".map[data-shapes='12']")
