@@ -84,7 +84,7 @@ def _begin(source: int, distance: Any, touched: Any, bucket: Any, queue: Any) ->
 @kernel
 def _settle(
     now: int, waiting: int, distance: Any, settled: Any, bucket: Any, queue: Any
-) -> tuple[int, int, int]:
+) -> tuple[Any, int, int]:
     """Settle the nearest cell that waits, -1 if none does; its distance, and how many wait yet."""
     mask = len(bucket) - 1
     while waiting > 0:
@@ -94,11 +94,11 @@ def _settle(
             continue
         bucket[now & mask] = queue[entry, 1]
         waiting -= 1
-        cell = int(queue[entry, 0])
+        cell = queue[entry, 0]
         if not settled[cell] and distance[cell] == now:
             settled[cell] = True
             return cell, now, waiting
-    return -1, now, waiting
+    return np.int32(-1), now, waiting
 
 
 @kernel
