@@ -28,6 +28,7 @@ TOTAL = 2**62
 _MARGIN = 1e-12  # slack in ln k that the check may ask for
 _SMALLEST = 1e-4  # columns get slack as if their largest entry were at least this
 _LARGEST_MIX = 1e-3
+_LEAST_TRIED = 1e-6  # places that almost coincide would ask for more, and rarely need it
 _LOOSE = 25.0  # nats
 
 
@@ -54,7 +55,7 @@ def certified_rows(
     nearest = float(-np.expm1(-nearest_distance))
     # Where distances exceed 62 bits, no check is tight and almost no mix is needed.
     margin = _MARGIN if nearest_distance < _LOOSE else 4.0 / TOTAL
-    mix = margin * float(weight.sum()) / nearest
+    mix = min(margin * float(weight.sum()) / nearest, _LEAST_TRIED)
     factor = np.inf
     while mix <= _LARGEST_MIX:
         weights = rounded_rows((1.0 - mix) * matrix + mix * weight / weight.sum())

@@ -54,6 +54,8 @@ FEW_SWEEPS, LEAST_SWEPT = 250, 40
 """For a first bound from so many places on, where the interior point is to follow."""
 FEW_OUTPUTS = 0.2
 """Of the places: with fewer outputs in use the interior point is worth it even at a rough gap."""
+LEAST_SWEPT_GAP = 1e-3
+"""Sweeps do not bring much less."""
 MOST_LIKELY, LIKELY_GAP = 150, 1e-2
 """Places of positive prior that are solved alone, and how well, for a bound that comes early."""
 AT_ONCE = 60
@@ -155,6 +157,9 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
         simple = _better(simple, first)
     if simple.gap > terms.gap and exact and not terms.over:
         simple = _better(simple, solve_by_output_generation(programme, terms))
+        if simple.gap > max(terms.gap, LEAST_SWEPT_GAP) and not (rough or terms.over):
+            # The arithmetic of distances over many decades was exhausted: sweeps have no such end.
+            simple = _better(simple, solve_large(programme, terms, start=simple.matrix))
     return replace(simple, status="optimal") if simple.gap <= terms.gap else simple
 
 

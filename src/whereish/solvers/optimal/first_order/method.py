@@ -28,6 +28,7 @@ What makes it fast on any places and priors:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -61,6 +62,7 @@ _LARGEST_WEIGHT = 100.0
 _FIRST_RENEWAL = 250
 _CAPPED_BEYOND = 10.0  # nats
 _SAMPLE_PERIOD = 25  # sweeps between two multipliers of a mean
+_SAMPLES_AT_MOST = 64  # of a mean, with a few steps more for rounding's sake
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,10 @@ class FirstOrder:
         self._sweeps, self._renewal = 0, _FIRST_RENEWAL
         self.duals = programme.cost.min(axis=0)
         self._scale(self._start(), _POWER, _BALANCE)
+        ends = np.concatenate([self.rows.source, self.rows.target])
+        self._most_rows = int(np.bincount(ends).max())
+        self._largest = 0.0
+        self._note_largest()
         self._improve([self._pulled(group) for group in self._groups])
 
     def _capped(self) -> FloatArray:
@@ -222,16 +228,18 @@ class FirstOrder:
             self._scale([self._unscaled(one) for one in self._groups], _LATER_POWER, _LATER_BALANCE)
             self._renewal *= 2
         total = [np.zeros(group.x.shape) for group in self._groups]
-        samples = 0
+        samples, self._largest = 0, 0.0
+        times = min(times, (_SAMPLES_AT_MOST - 8) * _SAMPLE_PERIOD)
         while samples * _SAMPLE_PERIOD < times and not (samples and over()):
             self.iterate(_SAMPLE_PERIOD)
             last = in_threads(self._pulled, self._groups)
+            self._note_largest()
             total = [mean + new for mean, new in zip(total, last, strict=True)]
             samples += 1
         self._sweeps += samples * _SAMPLE_PERIOD
         self._improve(last)
         self._improve([one / samples for one in total])
-        return float(self.duals.sum())
+        return math.fsum(self.duals)
 
     def _pulled(self, group: _Group) -> FloatArray:
         return pull_multipliers(group.v, group.rows.weight, self.rows)
@@ -239,14 +247,24 @@ class FirstOrder:
     def _improve(self, pulled: list[FloatArray]) -> None:
         """Take mu_x = min_z (c_z - G' y_z)_x if its sum, the Lagrangian bound, is the best so far.
 
-        The costs are the true ones.
+        The costs are the true ones, and mu is lowered by what rounding may have added: y is what
+        it is (products of two singles are doubles), an entry of G' y sums at most D products of
+        a <= 1, itself off by an ulp, with multipliers below the largest, and a mean adds the rest.
         """
         least = np.full(self.programme.n, np.inf)
         for group, pull in zip(self._groups, pulled, strict=True):
             reduced = self.programme.cost[group.outputs].T - self.penalty * pull
             least = np.minimum(least, reduced.min(axis=1))
-        if least.sum() > self.duals.sum():
+        summed = self._most_rows * self.penalty * self._largest
+        steps = self._most_rows + _SAMPLES_AT_MOST
+        least -= steps * np.finfo(float).eps * (self.programme.cost.max(axis=0) + summed)
+        if math.fsum(least) > math.fsum(self.duals):
             self.duals = least
+
+    def _note_largest(self) -> None:
+        """The largest y / penalty of any row since it was last forgotten."""
+        least = min(float((g.v * g.rows.weight[:, None]).min()) for g in self._groups)
+        self._largest = max(self._largest, -least)
 
 
 def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:
