@@ -11,7 +11,7 @@ from whereish.solvers.eikonal.between import geometric_laws, report_blocks
 from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.splines.lattice import lattice_of
-from whereish.solvers.splines.means import posterior_moments, squared_distances
+from whereish.solvers.splines.means import Nodes, posterior_moments, squared_distances
 from whereish.space.raster import Raster
 
 __all__ = ["closest_places", "laws_at", "lowered_between", "mean_places", "mean_square", "nodes_of"]
@@ -44,7 +44,7 @@ def mean_square(
 ) -> float:
     """Expected squared error, secrets spread evenly over their cells."""
     grid = _grid(built, privacy_map)
-    errors, _ = squared_distances(report_blocks(built), *grid, reports)
+    errors, _ = squared_distances(report_blocks(built), grid, reports)
     return float((_shares(built, privacy_map, prior) * errors).sum())
 
 
@@ -53,9 +53,9 @@ def mean_places(
 ) -> FloatArray:
     """The posterior mean place of each report; reports that nobody makes stay where they are."""
     grid = _grid(built, privacy_map)
-    _, masses = squared_distances(report_blocks(built), *grid, reports)
+    _, masses = squared_distances(report_blocks(built), grid, reports)
     shares = _shares(built, privacy_map, prior)
-    moments = posterior_moments(report_blocks(built), *grid, shares, masses, len(reports))
+    moments = posterior_moments(report_blocks(built), grid, shares, masses, len(reports))
     mass = moments[:, :1]
     return np.where(mass > 0, moments[:, 1:] / np.maximum(mass, 1e-300), reports)
 
@@ -71,9 +71,7 @@ def _shares(built: BuiltLaw, privacy_map: PrivacyMap, prior: FloatArray) -> Floa
     return lattice.shares(prior.reshape(privacy_map.shape))
 
 
-def _grid(
-    built: BuiltLaw, privacy_map: PrivacyMap
-) -> tuple[tuple[int, int], tuple[float, float], FloatArray]:
+def _grid(built: BuiltLaw, privacy_map: PrivacyMap) -> Nodes:
     nodes = nodes_of(built, privacy_map)
     width, height = nodes.cell
-    return nodes.shape, (height, width), nodes.centres()
+    return Nodes(nodes.shape, (height, width), nodes.centres())

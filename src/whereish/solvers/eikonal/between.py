@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,13 @@ from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.masses import integer_weights
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
-from whereish.solvers.splines.bound import Block, CellLaws, SplineSlopes, largest_slopes
+from whereish.solvers.splines.bound import (
+    Block,
+    CellLaws,
+    Sharpness,
+    SplineSlopes,
+    largest_slopes,
+)
 from whereish.solvers.splines.lattice import LATTICES, Lattice, lattice_of
 
 __all__ = [
@@ -199,12 +205,7 @@ def prices_between(
 
 
 def slopes_between(
-    built: BuiltLaw,
-    eps: FloatArray,
-    cell: tuple[float, float],
-    *,
-    bar: float = 0.0,
-    rough: bool = False,
+    built: BuiltLaw, eps: FloatArray, cell: tuple[float, float], **sharp: Unpack[Sharpness]
 ) -> SplineSlopes:
     """Bounds of |grad ln P| / eps around every node, over all reports (or `rough` ones)."""
     lattice = lattice_of(eps.shape, built.used.shape)
@@ -221,7 +222,7 @@ def slopes_between(
         deepest=math.log(float(law.table[0]) / float(law.table[-1])),
     )
     levels, sides = lattice.square_levels(eps), lattice.sides(cell, eps.shape)
-    return largest_slopes(laws, levels, sides, bar=bar, rough=rough)
+    return largest_slopes(laws, levels, sides, **sharp)
 
 
 def cell_laws(built: BuiltLaw, cells: NDArray[np.intp]) -> FloatArray:

@@ -48,6 +48,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,7 @@ from whereish.solvers.splines.interpolation import (
 )
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
-__all__ = ["Block", "CellLaws", "SplineSlopes", "largest_slopes"]
+__all__ = ["Block", "CellLaws", "Sharpness", "SplineSlopes", "largest_slopes"]
 
 _ROUNDING = 2.0**-18
 _PROVEN = 7e-4  # of eps: how well the mean is interpolated for a proof,
@@ -124,6 +125,13 @@ class SplineSlopes:
 
     factors: FloatArray
     acceptance: float
+
+
+class Sharpness(TypedDict, total=False):
+    """How sharp slopes must be: see :func:`largest_slopes`."""
+
+    bar: float
+    rough: bool
 
 
 def largest_slopes(

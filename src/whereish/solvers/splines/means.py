@@ -7,7 +7,7 @@ node: quarters may have weights of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.splines.blocks import Block, around
 from whereish.solvers.splines.weights import spline_weights
 
-__all__ = ["posterior_moments", "squared_distances"]
+__all__ = ["Nodes", "posterior_moments", "squared_distances"]
 
 _POINTS: FloatArray = np.array([-1.0, -1.0, 1.0, 1.0]) / 4 + np.array([-1, 1, -1, 1]) / 48**0.5
 _QUARTER: IntArray = np.add.outer([0, 0, 2, 2], [0, 0, 1, 1]).ravel()
@@ -81,18 +81,23 @@ def _add_posteriors(block: Any, shape: Any, rule: Any, places: Any, scale: Any, 
             out[k, 2] += p * y
 
 
+class Nodes(NamedTuple):
+    """Where laws stand: rows and columns, height and width of a square, (nodes, 2) places."""
+
+    shape: tuple[int, int]
+    cell: tuple[float, float]
+    places: FloatArray
+
+
 def squared_distances(
-    blocks: Iterator[tuple[IntArray, Block]],
-    shape: tuple[int, int],
-    cell: tuple[float, float],
-    places: FloatArray,
-    reports: FloatArray,
+    blocks: Iterator[tuple[IntArray, Block]], nodes: Nodes, reports: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """(nodes, 4) E |reports[Y] - u|^2 over each quarter, and (nodes, 16) sums of masses.
 
-    `places` are those of the nodes, `reports` where every report is told to be; quarters are in
-    the order south-west, south-east, north-west, north-east.
+    `reports` are where every report is told to be; quarters are in the order south-west,
+    south-east, north-west, north-east.
     """
+    shape, cell, places = nodes
     out = np.zeros((len(places), 16, 2))
     rule = _rule(cell)
     for index, block in blocks:
@@ -104,9 +109,7 @@ def squared_distances(
 
 def posterior_moments(
     blocks: Iterator[tuple[IntArray, Block]],
-    shape: tuple[int, int],
-    cell: tuple[float, float],
-    places: FloatArray,
+    nodes: Nodes,
     prior: FloatArray,
     masses: FloatArray,
     count: int,
@@ -115,6 +118,7 @@ def posterior_moments(
 
     `prior` is over the quarters; `masses` are the sums that :func:`squared_distances` found.
     """
+    shape, cell, places = nodes
     rule = _rule(cell)
     scale = prior[:, _QUARTER] / (4.0 * masses)
     out = np.zeros((count, 3))
