@@ -20,6 +20,7 @@ from whereish.units import Epsilon, Length
 __all__ = [
     "PER_CELL",
     "GridReading",
+    "LevelFormula",
     "densities_of_grid",
     "density_factor",
     "levels_of",
@@ -110,21 +111,30 @@ def map_from_grid(
         density_unit, formula_unit, crs, region, cell, resample, band, grid_crs=grid_crs
     )
     warped = densities_of_grid(source, reading)
-    return levels_of(warped, slope, offset, per, low=low, high=high, nodata=nodata)
+    formula = LevelFormula(slope=slope, offset=offset, per=per, low=low, high=high, nodata=nodata)
+    return levels_of(warped, formula)
 
 
-def levels_of(
-    warped: Warped,
-    slope: float,
-    offset: float,
-    per: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    nodata: Epsilon | str = "refuse",
-) -> PrivacyMap:
+@dataclass(frozen=True, kw_only=True)
+class LevelFormula:
+    """How densities become levels; the fields are parameters of :func:`map_from_grid`."""
+
+    slope: float
+    offset: float
+    per: str | None = None
+    low: float | None = None
+    high: float | None = None
+    nodata: Epsilon | str = "refuse"
+
+    @property
+    def unit(self) -> str:
+        """The length unit of the levels, km where none is named."""
+        return self.per or "km"
+
+
+def levels_of(warped: Warped, formula: LevelFormula) -> PrivacyMap:
     """The privacy map of densities on a plane, some of which may be missing."""
-    missing = np.isnan(warped.values)
+    missing, nodata = np.isnan(warped.values), formula.nodata
     rule = nodata if nodata in ("refuse", "nearest") else Epsilon.of(nodata)
     density = _nearest(warped) if missing.any() else warped.values
     raster = warped.raster
@@ -139,11 +149,11 @@ def levels_of(
             )
     made = PrivacyMap.from_density(
         density,
-        slope=slope,
-        offset=offset,
-        per=per,
-        low=low,
-        high=high,
+        slope=formula.slope,
+        offset=formula.offset,
+        per=formula.unit,
+        low=formula.low,
+        high=formula.high,
         cell=raster.cell,
         origin=raster.origin,
         plane=raster.plane,

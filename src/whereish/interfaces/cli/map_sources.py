@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from whereish.data.density_maps import PER_CELL, GridReading, densities_of_grid, levels_of
+from whereish.data.density_maps import (
+    PER_CELL,
+    GridReading,
+    LevelFormula,
+    densities_of_grid,
+    levels_of,
+)
 from whereish.data.grids import map_from_zones, read_tracts, tract_region, tract_values
 from whereish.data.philadelphia import UNIT_M, philadelphia_density
 from whereish.data.rasters import GRID_SUFFIXES
@@ -26,15 +32,9 @@ __all__ = ["Asked", "sourced_map"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(GridReading):
+class Asked(GridReading, LevelFormula):
     """The options of the command: how densities are read, and what is made of them."""
 
-    slope: float
-    offset: float
-    per: str | None = None
-    low: float | None = None
-    high: float | None = None
-    nodata: Epsilon | str = "refuse"
     column: str | None = None
     layer: str | None = None
     default: Epsilon | None = None
@@ -82,16 +82,8 @@ def _per_paper_unit(asked: Asked) -> Asked:
 
 
 def _levels(warped: Warped, asked: Asked) -> tuple[PrivacyMap, str]:
-    per, unit = asked.per or "km", asked.density_unit
-    made = levels_of(
-        warped,
-        asked.slope,
-        asked.offset,
-        per,
-        low=asked.low,
-        high=asked.high,
-        nodata=asked.nodata,
-    )
+    per, unit = asked.unit, asked.density_unit
+    made = levels_of(warped, asked)
     low, high = (level * per_unit(per) for level in (made.values.min(), made.values.max()))
     counted = asked.formula_unit or ("people/km2" if unit == PER_CELL else unit)
     said = f"{warped.said}; d in {counted} gives levels from {low:.4g} to {high:.4g} per {per}"
