@@ -113,11 +113,14 @@ def measured(only: tuple[str, ...]) -> Rows:
         f"{'':47s} | whole: error, reports, median and worst of hold, kind, best; indep."
         " | live: the same | joined, median and worst"
     )
-    rows, persons = Rows(), people() if "person".startswith(only) else {}
+    rows, persons = Rows(), people()
+    if not any(name.startswith(only) for name in persons):
+        persons = {}
     costs = {name: HoldCosts.of(places) for name, (places, _) in persons.items()}
     for name, trace in persons.items():
         others = [cost for other, cost in costs.items() if other != name]
-        rows.add(name, trace, others, others, seed=1)
+        if name.startswith(only):
+            rows.add(name, trace, others, others, seed=1)
     for kinds in (made, by_the_minute, taxis):
         of_kind = {name: HoldCosts.of(places) for name, (places, _) in kinds(OTHER).items()}
         for name, cost in of_kind.items():
