@@ -25,20 +25,15 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, shortened
 from whereish.space.box import Box
 from whereish.space.points import Points, stacked_degrees
-from whereish.space.projection.contraction import Contraction, contraction_at, contraction_of
 from whereish.space.projection.operation import Operation, available_operations, operation_for
-from whereish.space.projection.stretch import (
-    NO_STRETCH,
-    SLACK_DEGREES,
-    UTM_SCALE,
-    Stretch,
-    stretch_of,
-)
 from whereish.space.sphere import FARTHEST_M
 from whereish.units import Length
 
 if TYPE_CHECKING:
     from pyproj import Transformer
+
+    from whereish.space.projection.contraction import Contraction
+    from whereish.space.projection.stretch import Stretch
 
 __all__ = ["Plane"]
 
@@ -92,12 +87,12 @@ class Plane:
     @property
     def scale(self) -> float:
         """The largest factor by which the projection stretches over the region."""
-        return self._stretch.factor
+        return 1.0 if self.crs is None else self._stretch.factor
 
     @property
     def proven(self) -> bool:
         """Whether `scale` is proven; otherwise it is estimated from samples."""
-        return self._stretch.proven
+        return self.crs is None or self._stretch.proven
 
     def contraction(self, reach: float, at: tuple[float, float] | None = None) -> Contraction:
         """The smallest factor within `reach` true metres of the region, or of the place `at`.
@@ -105,6 +100,13 @@ class Plane:
         `at` has the plane's coordinates.  The reach is rounded up to a quarter of an octave, so
         that the same few are proven again and again.  Like `scale` it is proven or estimated.
         """
+        from whereish.space.projection.contraction import (
+            Contraction,
+            contraction_at,
+            contraction_of,
+        )
+        from whereish.space.projection.stretch import SLACK_DEGREES
+
         if self.crs is None or self.region is None:
             return Contraction(1.0, math.inf, 0.0)
         further = 2.0 ** (math.ceil(4 * math.log2(max(reach, 1.0))) / 4)
@@ -152,6 +154,8 @@ class Plane:
 
     @property
     def _stretch(self) -> Stretch:
+        from whereish.space.projection.stretch import NO_STRETCH, stretch_of
+
         if self.crs is None or self.region is None:
             return NO_STRETCH
         return stretch_of(self.crs, self.region, self.shift)
@@ -198,6 +202,8 @@ class Plane:
         >>> wh.Plane.over(wh.Box(-10, 36, 3, 44)).crs
         '+proj=laea +lat_0=40.0 +lon_0=-3.5 +datum=WGS84 +units=m'
         """
+        from whereish.space.projection.stretch import UTM_SCALE
+
         lon = math.remainder((region.x_low + region.x_high) / 2, 360.0)
         lat = (region.y_low + region.y_high) / 2
         if region.y_low >= -80 and region.y_high <= 84 and region.width <= 10:
@@ -272,6 +278,8 @@ class Plane:
         Beyond it the scale says nothing, so no secret may be there.
         """
         if self.crs is not None:
+            from whereish.space.projection.stretch import SLACK_DEGREES
+
             degrees = _inverse(self._transformer(), coordinates[:, 0], coordinates[:, 1])
             self._refuse_outside(np.column_stack(degrees), slack=SLACK_DEGREES)
 
