@@ -7,11 +7,12 @@ twelfth of each squared side more than between centres.  The bars are 1.03 and 1
 1.12 and 1.2 on smooth maps (eps times cell side up to 0.5 and 1), 1.35 elsewhere; where eps times
 the side reaches 1, they are for `finer=True`, and the ratio at corners is printed beside it.
 
-Run: python -m benchmarks between
+Run: python -m benchmarks between; or python benchmarks/bench_between.py constant noise for some.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -81,8 +82,11 @@ def report_us(mechanism: wh.EikonalMechanism, places: FloatArray) -> float:
 
 
 def main() -> list[str]:
+    words = sys.argv[1:] if sys.argv[0].endswith("bench_between.py") else []
     bars = Bars("places between cells: squared error over that of cells")
     for make, n, steepest, bar in CASES:
+        if words and make.__name__ not in words:
+            continue
         shape = make(n)
         levels = shape / shape.max() * steepest / CELL_M
         privacy_map = wh.PrivacyMap(levels, cell=f"{CELL_M:g} m")

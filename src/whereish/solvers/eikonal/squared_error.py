@@ -74,7 +74,8 @@ def posterior_means(
 ) -> FloatArray:
     """The posterior mean place of every report: the remap that is best for squared error.
 
-    `prior` is over the secrets.  The weight of a report cancels from its posterior.
+    `prior` is over the secrets.  The weight of a report cancels from its posterior.  Reports so far
+    out in a frame that single precision has no posterior for them go to the box of the secrets.
     """
     middle = places[secrets].mean(axis=0)
     q = np.zeros(law.metric.cells)
@@ -83,7 +84,9 @@ def posterior_means(
     centred = places - middle
     sides = np.column_stack([q, q * centred[:, 0], q * centred[:, 1]])
     moments = law.metric.product(sides, law.core)
-    return np.asarray(middle + moments[:, 1:] / moments[:, :1])
+    mass = moments[:, :1]
+    means = np.where(mass > 0, middle + moments[:, 1:] / np.where(mass > 0, mass, 1.0), places)
+    return np.clip(means, places[secrets].min(axis=0), places[secrets].max(axis=0))
 
 
 def sampled_error(
