@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,13 +26,15 @@ from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.calibration import TrueRadii
 from whereish.mechanisms.channels.channel import Channel
 from whereish.mechanisms.channels.inputs import ground_metric
-from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.norms import Euclidean, Geodesic
 from whereish.randomness import Randomness
 from whereish.results import JsonResult
 from whereish.space.points import Points, checked_coordinates
 from whereish.space.sphere import Sphere
 from whereish.units import Length
+
+if TYPE_CHECKING:
+    from whereish.mechanisms.maps.eikonal import EikonalMechanism
 
 __all__ = ["Usefulness", "usefulness"]
 
@@ -129,6 +131,8 @@ def usefulness(
         near = ground_metric(mechanism.secrets).matrix(x, z) <= radius
         held = (mechanism.matrix * near).sum(axis=1)
         return Usefulness(radius, _capped(held.min()), "exact", "every site")
+    from whereish.mechanisms.maps.eikonal import EikonalMechanism  # heavy, and for maps alone
+
     if isinstance(mechanism, EikonalMechanism):
         return _on_map(mechanism, radius, at)
     if isinstance(mechanism, TrueRadii) and at is None:
