@@ -111,7 +111,7 @@ MUTANTS = (
     Mutant(
         "lines that are bent by half",
         _UNIVERSAL,
-        "strict=True) if s > _SAME",
+        "strict=True) if s > SAME",
         "strict=True) if s > 0.55",
         (_QUERIES + "test_a_universally_optimal_mechanism_exists_exactly_where_the_theorem_says",),
         "a mechanism is said to be best for all where two consumers clash",
