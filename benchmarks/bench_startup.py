@@ -36,7 +36,7 @@ ZONES = (
     "[2.35, 48.8], [2.3, 48.75]]]}}]}"
 )
 TRACE = "\n".join(f"{48.8 + 1e-4 * i:.4f},2.3" for i in range(20))
-CONFIG = 'state = "state"\n[[mechanism]]\nid = "street"\nepsilon = "1/km"\n'
+CONFIG = 'state = "state"\n[ledger]\ncap = "1/m"\n[[mechanism]]\nid = "street"\nepsilon = "1/km"\n'
 COMMANDS = [
     REPORT,
     "report --at 48.8,2.3 --epsilon 1/km -n 10000",
@@ -69,7 +69,7 @@ COMMANDS = [
 """Commands that end by themselves, in an order in which each finds its files."""
 
 SERVERS = [
-    "serve --epsilon 1/km --cap 1/m --no-auth --port {port}",
+    "serve --config service.toml --no-auth --port {port}",
     "workbench --no-browser --port {port}",
     "relay --epsilon 1/km --port {broker}",
 ]

@@ -217,3 +217,12 @@ def test_every_kind_of_source_can_be_configured(tmp_path, kind):
     assert isinstance(source, Source)
     assert "cafes" not in repr(source)
     source.close()
+
+
+def test_a_state_folder_that_cannot_be_made_is_refused_in_a_sentence(monkeypatch):
+    from whereish.errors import NotWritten
+    from whereish.interfaces.cli import cli
+
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
+    with pytest.raises(NotWritten, match="the service's state cannot be made: name one"):
+        cli(["serve", "--mean-error", "300 m", "--cap", "10 x 300 m"], standalone_mode=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from whereish.errors import InvalidInput, MissingExtra
+from whereish.errors import InvalidInput, MissingExtra, NotWritten
 from whereish.interfaces.cli.parameters import BUDGET, WholeType, file_option, level_options
 from whereish.units import Epsilon
 
@@ -76,6 +76,13 @@ def command(
     config = checked(
         msgspec.structs.replace(config, **{k: v for k, v in given.items() if v is not None})
     )
+    try:
+        config.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        raise NotWritten(
+            "the folder for the service's state cannot be made: name one that can be written, by"
+            ' state = "FOLDER" in the configuration or WHEREISH_SERVE_STATE=FOLDER'
+        ) from None
     token = first_token(config)
     if token is not None:
         click.echo(f"first token, shown this once: {token}", err=True)
