@@ -28,7 +28,7 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, shortened
 from whereish.units import Epsilon
 
-__all__ = ["Metric", "Scaled", "Sum", "rounded_up", "scaled_up"]
+__all__ = ["Metric", "Multiple", "Scaled", "Sum", "rounded_up", "scaled_up"]
 
 
 class Metric(ABC):
@@ -124,8 +124,29 @@ class Metric(ABC):
         return cls()
 
 
+class Multiple(Metric):
+    """A metric computed as a multiple of another, or as a sum of so many values of it."""
+
+    base: Metric
+
+    @property
+    @abstractmethod
+    def _times(self) -> tuple[float, int]:
+        """By what the base's errors are multiplied, and how often a result is rounded."""
+
+    @property
+    def absolute_error(self) -> float:
+        """The base's, multiplied."""
+        return self._times[0] * self.base.absolute_error
+
+    @property
+    def relative_error(self) -> float:
+        """The base's, and the roundings."""
+        return self.base.relative_error + self._times[1] * 2.0**-53
+
+
 @dataclass(frozen=True)
-class Scaled(Metric):
+class Scaled(Multiple):
     """factor * base."""
 
     factor: float
@@ -151,14 +172,8 @@ class Scaled(Metric):
         return f"{self.factor:.6g} * {self.base.description}"
 
     @property
-    def absolute_error(self) -> float:
-        """The base's, scaled."""
-        return self.factor * self.base.absolute_error
-
-    @property
-    def relative_error(self) -> float:
-        """The base's, and one rounding."""
-        return self.base.relative_error + 2.0**-53
+    def _times(self) -> tuple[float, int]:
+        return self.factor, 1
 
     def stretched(self, scale: float) -> Metric:
         """The base's, scaled."""

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
-from whereish.privacy.metric import Metric, rounded_up, scaled_up
+from whereish.privacy.metric import Metric, Multiple, rounded_up, scaled_up
 from whereish.privacy.norms import Euclidean
 from whereish.space.box import Box
 from whereish.space.values import NULL, Values, as_numbers
@@ -52,7 +52,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class _OnTuples(Metric):
+class _OnTuples(Multiple):
     """A metric on tuples of `size` secrets, from one on each entry (axis -2)."""
 
     base: Metric
@@ -69,14 +69,8 @@ class _OnTuples(Metric):
         return f"{self.gathered} over {self.size} entries of {self.base.description}"
 
     @property
-    def absolute_error(self) -> float:
-        """That of every entry."""
-        return self.size * self.base.absolute_error
-
-    @property
-    def relative_error(self) -> float:
-        """That of an entry, and one rounding for each."""
-        return self.base.relative_error + self.size * 2.0**-53
+    def _times(self) -> tuple[float, int]:
+        return self.size, self.size
 
     def to_json(self) -> dict[str, Any]:
         """Base and size."""

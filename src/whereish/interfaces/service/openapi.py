@@ -30,50 +30,59 @@ class _Operation(NamedTuple):
 
 _GUARD: Final = (400, 401, 429)
 _BODY: Final = (408, 413, 415, 422)
+
+
+def _charged(
+    path: str,
+    summary: str,
+    answer: type | None,
+    *takes: type,
+    status: int = 200,
+    repeatable: bool = False,
+    upstream: bool = False,
+) -> _Operation:
+    """A POST that is charged to a subject, and may ask another server."""
+    problems = (*_BODY, 403, 404, 409, *((502,) if upstream else ()), 503)
+    return _Operation("post", path, summary, answer, takes, status, problems, repeatable)
+
+
 _OPERATIONS: Final = (
-    _Operation(
-        "post",
+    _charged(
         "/v1/report",
         "Report one place, or several, privately",
         None,
-        (messages.One, messages.Batch),
-        problems=(*_BODY, 403, 404, 409, 503),
+        messages.One,
+        messages.Batch,
         repeatable=True,
     ),
-    _Operation(
-        "post",
+    _charged(
         "/v1/nearby",
         "What is near a place, from a source that is told a report of it only",
         messages.AroundAnswer,
-        (messages.Around,),
-        problems=(*_BODY, 403, 404, 409, 502, 503),
+        messages.Around,
         repeatable=True,
+        upstream=True,
     ),
-    _Operation(
-        "post",
+    _charged(
         "/v1/owntracks",
         "Pass an OwnTracks location on as a report; other messages are dropped",
         list,
-        (dict,),
-        problems=(*_BODY, 403, 404, 409, 502, 503),
+        dict,
+        upstream=True,
     ),
-    _Operation(
-        "post",
+    _charged(
         "/v1/traces",
         "Begin a trace session; its total is charged now",
         messages.SessionAnswer,
-        (messages.Session,),
+        messages.Session,
         status=201,
-        problems=(*_BODY, 403, 404, 409, 503),
         repeatable=True,
     ),
-    _Operation(
-        "post",
+    _charged(
         "/v1/traces/{session}/steps",
         "Report the next place of a session",
         messages.StepAnswer,
-        (messages.Step,),
-        problems=(*_BODY, 403, 404, 409, 503),
+        messages.Step,
     ),
     _Operation(
         "delete",

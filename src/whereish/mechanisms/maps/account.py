@@ -8,7 +8,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.mechanisms.base import Remap
-from whereish.privacy.maps.privacy_map import PrivacyMap
+from whereish.mechanisms.maps.entries import UnderMap
 from whereish.solvers.eikonal.cells import BuiltLaw
 
 __all__ = ["account"]
@@ -25,11 +25,9 @@ _ROUGH = 0.9
 the map is a fifth of the squared error."""
 
 
-class BuiltMechanism(Protocol):
+class BuiltMechanism(UnderMap, Protocol):
     """What an account is given of."""
 
-    @property
-    def map(self) -> PrivacyMap: ...
     @property
     def built(self) -> BuiltLaw: ...
     @property

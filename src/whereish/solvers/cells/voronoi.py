@@ -12,7 +12,7 @@ diagram, so that cells which reach to infinity, or sites on one line, cost no ac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ _INTEGER = 1e-6
 _ONE_PLACE = 1e-9  # of the extent: closer sites would be merged by rounding, no one knows how
 
 
-@dataclass(frozen=True)
-class _Ridges:
+class _Ridges(NamedTuple):
     """Pieces of bisectors: middle + s * along for s in [start, end], left of it `owner`."""
 
     owner: NDArray[np.intp]

@@ -8,7 +8,6 @@ which they are; `Rows` is the flat form in which the kernels read them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,34 +36,23 @@ class Pairs(NamedTuple):
     factor: NDArray[np.floating]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows start[z]..start[z+1] belong to output z: k[target] >= factor * k[source]."""
+class Rows(NamedTuple):
+    """The rows of several outputs: those from start[z] to start[z + 1] belong to output z."""
 
     start: IntArray
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    factor: FloatArray
+    pairs: Pairs
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """How many rows there are, over all outputs."""
-        return self.source.size
-
-    @property
-    def pairs(self) -> Pairs:
-        """The rows of all outputs, for the kernels."""
-        return Pairs(self.source, self.target, self.factor)
+        return self.pairs.source.size
 
     def only(self, z: int) -> Rows:
         """The rows of one output."""
         part = slice(self.start[z], self.start[z + 1])
-        return Rows(
-            self.start[z : z + 2] - self.start[z],
-            self.source[part],
-            self.target[part],
-            self.factor[part],
-        )
+        source, target, factor = self.pairs
+        pairs = Pairs(source[part], target[part], factor[part])
+        return Rows(self.start[z : z + 2] - self.start[z], pairs)
 
     def slack(self, k: FloatArray) -> FloatArray:
         """G k: the slack k_j - a k_i of every row; `k` is (outputs, n)."""
@@ -91,12 +79,8 @@ class RowLists:
         start = np.concatenate([[0], np.cumsum([keys.size for keys in lists])]).astype(np.int64)
         keys = np.concatenate(lists)
         source, target = np.divmod(keys, self.n)
-        return Rows(
-            start,
-            source.astype(np.int32),
-            target.astype(np.int32),
-            self.closeness[source, target],
-        )
+        factor = self.closeness[source, target]
+        return Rows(start, Pairs(source.astype(np.int32), target.astype(np.int32), factor))
 
     def missing(self, output: int, keys: IntArray) -> IntArray:
         """Those of `keys` that the output does not have yet."""
@@ -118,12 +102,12 @@ def feasible_multipliers(total: FloatArray, rows: Rows) -> FloatArray:
     With y = u_target / (1 - a) the system for u has a column-dominant M-matrix,
     whose inverse is nonnegative.
     """
-    n, a = total.size, rows.factor
+    n, (source, target, a) = total.size, rows.pairs
     matrix = np.zeros((n, n))
-    np.add.at(matrix, (rows.target, rows.target), 1.0 / (1.0 - a))
-    np.add.at(matrix, (rows.source, rows.target), -a / (1.0 - a))
+    np.add.at(matrix, (target, target), 1.0 / (1.0 - a))
+    np.add.at(matrix, (source, target), -a / (1.0 - a))
     u = np.linalg.solve(matrix, total)
-    return np.asarray(u[rows.target] / (1.0 - a))
+    return np.asarray(u[target] / (1.0 - a))
 
 
 @kernel

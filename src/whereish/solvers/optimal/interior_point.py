@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,7 @@ WORTH_THREADS = 150  # places; below, a factorisation is over before a thread ha
 _LARGEST_SHARE = 0.02  # part of a target's multipliers that one new row may take
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """Where an iterate stands: its cost, its dual bound and its complementarity."""
 
     cost: float
@@ -141,7 +141,7 @@ def corrected_direction(
     _, _, ds, dy = parts
     after = float((slack + predicted.primal * ds) @ (y + predicted.dual * dy))
     centring = min(max((after / complementarity) ** 3, 1e-6), 1.0)
-    aim = centring * complementarity / rows.count
+    aim = centring * complementarity / rows.size
     target = aim - product - ds * dy
     parts = along(target)
     best = direction(parts)
@@ -293,7 +293,7 @@ class InteriorPoint:
         lower bound does not fall.
         """
         keys, begin = near_active_pairs(self.k, self.closeness, within, most)
-        barrier = at.complementarity / self.rows.count
+        barrier = at.complementarity / self.rows.size
         cap = min(_LARGEST_SHARE, at.relative_complementarity)
         s: list[FloatArray] = []
         y: list[FloatArray] = []
@@ -307,7 +307,7 @@ class InteriorPoint:
             i, j = np.divmod(new, self.n)
             slack = self.k[z, j] - self.closeness[i, j] * self.k[z, i]
             slack = np.maximum(slack, _ENTRY_SLACK * np.abs(self.k[z, j]))
-            target = self.rows.target[part]
+            target = self.rows.pairs.target[part]
             inflow = np.bincount(target, y[z], minlength=self.n)
             fresh = np.minimum(0.1 * barrier / slack, cap * inflow[j])
             taken = np.bincount(j, fresh, minlength=self.n) / inflow
@@ -315,14 +315,14 @@ class InteriorPoint:
             s[z] = np.concatenate([s[z], slack])[order]
             y[z] = np.concatenate([y[z] * (1.0 - taken[target]), fresh])[order]
         self.s, self.y = np.concatenate(s), np.concatenate(y)
-        if self.s.size > self.rows.count:
+        if self.s.size > self.rows.size:
             self.rows = self.lists.rows(self.outputs)
 
     def exchange(
         self, at: Measure, candidates: Sequence[Candidate], keep: NDArray[np.bool_]
     ) -> None:
         """Take in priced outputs and let go of idle ones."""
-        barrier = at.complementarity / self.rows.count
+        barrier = at.complementarity / self.rows.size
         share = 0.1 * at.relative_complementarity / max(1, len(candidates))
         share = min(1e-2, max(1e-5, share))
         columns = {int(z): self.k[q].copy() for q, z in enumerate(self.outputs) if keep[q]}
@@ -341,7 +341,7 @@ class InteriorPoint:
         self._take(np.array(sorted(columns)))
         self.k = np.array([columns[int(z)] for z in self.outputs])
         owner = np.repeat(np.arange(self.outputs.size), np.diff(self.rows.start))
-        least = _ENTRY_SLACK * np.abs(self.k[owner, self.rows.target])
+        least = _ENTRY_SLACK * np.abs(self.k[owner, self.rows.pairs.target])
         self.s = np.maximum(self.rows.slack(self.k), least)
         central = barrier / self.s
         y = []

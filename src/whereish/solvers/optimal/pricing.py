@@ -126,7 +126,7 @@ def _cheapest_column(
             break
         slack = rows.slack(k)
         normal = np.empty((n, n), order="F")
-        assemble_normal_matrix(y / slack, 0, rows.count, rows.pairs, normal)
+        assemble_normal_matrix(y / slack, 0, rows.size, rows.pairs, normal)
         factor = cholesky_factor(normal)
         along_weight = cholesky_solve(factor, weight)
         curvature, missing = float(weight @ along_weight), 1.0 - float(weight @ k[0])

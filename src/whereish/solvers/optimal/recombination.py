@@ -25,7 +25,12 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
-from whereish.solvers.optimal.barrier_rows import Rows, assemble_normal_matrix, feasible_multipliers
+from whereish.solvers.optimal.barrier_rows import (
+    Pairs,
+    Rows,
+    assemble_normal_matrix,
+    feasible_multipliers,
+)
 from whereish.solvers.optimal.interior_point import cholesky_factor
 from whereish.solvers.optimal.programme import ChannelProgramme
 
@@ -40,8 +45,8 @@ def free_rows(closeness: FloatArray, edges: NDArray[np.intp], dilation: float) -
     """Rows that make one column private on all pairs: a spanner's, strengthened by its dilation."""
     both = np.concatenate([edges, edges[:, ::-1]])
     source, target = both.T.astype(np.int32)
-    start = np.array([0, source.size], np.int64)
-    return Rows(start, source, target, closeness[source, target] ** (1.0 / dilation))
+    pairs = Pairs(source, target, closeness[source, target] ** (1.0 / dilation))
+    return Rows(np.array([0, source.size], np.int64), pairs)
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class _Master:
 
     def solve(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """The weights of the columns and the free columns, to a relative complementarity."""
-        apart = 1.0 - float(self.rows.factor.max())  # nearer places must agree the better
+        apart = 1.0 - float(self.rows.pairs.factor.max())  # nearer places must agree the better
         closed = max(_CLOSED * tolerance * apart, 1e-10)
         for _ in range(_MOST_ITERATIONS):
             missing = 1.0 - self.A @ self.x - self.u.sum(axis=0)
@@ -139,7 +144,7 @@ class _Master:
         factors = []
         for one in weight:
             work = np.empty(schur.shape, order="F")
-            assemble_normal_matrix(one, 0, self.rows.count, self.rows.pairs, work)
+            assemble_normal_matrix(one, 0, self.rows.size, self.rows.pairs, work)
             factors.append(cholesky_factor(work))
             inverse = factors[-1].copy(order="F")
             if cholesky_inverse(inverse) != 0:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
+from typing import Literal, get_args
 
 import click
 
@@ -27,12 +27,8 @@ SOURCES = {
 }
 
 
-class Relation(StrEnum):
-    """What a source says of a number: that it is the value, or at least it, or at most it."""
-
-    EQUALS = "equals"
-    AT_LEAST = "at least"
-    AT_MOST = "at most"
+Relation = Literal["equals", "at least", "at most"]
+"""What a source says of a number."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class Published:
     setting: str
     """What it is a number of."""
     unit: str = ""
-    relation: Relation = Relation.EQUALS
+    relation: Relation = "equals"
 
     @property
     def study(self) -> str:
@@ -60,14 +56,14 @@ class Published:
     def agrees(self, obtained: float) -> bool:
         """Whether an obtained number is what the source says, within the tolerance."""
         slack = self.tolerance + 1e-12 * abs(self.value)  # the value is a decimal, read as a double
-        if self.relation is Relation.AT_LEAST:
+        if self.relation == "at least":
             return obtained >= self.value - slack
-        if self.relation is Relation.AT_MOST:
+        if self.relation == "at most":
             return obtained <= self.value + slack
         return abs(obtained - self.value) <= slack
 
     def __str__(self) -> str:
-        prefix = "" if self.relation is Relation.EQUALS else f"{self.relation} "
+        prefix = "" if self.relation == "equals" else f"{self.relation} "
         return f"{prefix}{self.value:.6g}{f' {self.unit}' if self.unit else ''}"
 
 
@@ -81,9 +77,9 @@ def published() -> dict[str, Published]:
     text = files("whereish.studies").joinpath("published.toml").read_text(encoding="utf-8")
     found = {}
     for entry in tomllib.loads(text)["number"]:
-        relation = Relation(entry.pop("relation", Relation.EQUALS))
-        number = Published(relation=relation, **entry)
+        number = Published(**entry)
         assert number.source in SOURCES, number.key
+        assert number.relation in get_args(Relation), number.key
         assert number.key not in found, number.key
         found[number.key] = number
     return found

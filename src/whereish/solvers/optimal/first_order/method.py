@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +80,7 @@ class _Group:
     cost: Singles
 
 
-@dataclass(frozen=True)
-class _Unscaled:
+class _Unscaled(NamedTuple):
     """A group's outputs, columns, slacks and multipliers in units of the programme."""
 
     outputs: NDArray[np.intp]
