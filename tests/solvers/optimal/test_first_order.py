@@ -58,7 +58,7 @@ def test_free_rows_are_private_on_all_pairs():
     rows = free_rows(np.exp(-metric), spanner.edges, spanner.dilation)
     lengths = np.full(metric.shape, np.inf)
     np.fill_diagonal(lengths, 0.0)
-    lengths[rows.source, rows.target] = -np.log(rows.factor)
+    lengths[rows.pairs.source, rows.pairs.target] = -np.log(rows.pairs.factor)
     for via in range(36):
         lengths = np.minimum(lengths, lengths[:, via : via + 1] + lengths[via])
     assert (lengths <= metric * (1 + 1e-12)).all()
