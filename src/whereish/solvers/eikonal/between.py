@@ -27,7 +27,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.arrays import FloatArray, IntArray
+from whereish.arrays import FloatArray, IntArray, least_around
 from whereish.compiled import kernel
 from whereish.errors import SolverError
 from whereish.privacy.maps.stencil import STENCILS, edge_integrals, edge_slices
@@ -183,7 +183,7 @@ def _settled(
 
 def _room(factors: FloatArray, number: int) -> FloatArray:
     """By what the edges around every node are multiplied in a round of that number."""
-    room = _least_around((1.0 - _MARGIN) / np.maximum(factors, 1.0 - _SLACK))
+    room = least_around((1.0 - _MARGIN) / np.maximum(factors, 1.0 - _SLACK))
     if number <= _EARLY_ROUNDS:
         return np.where(room > 1.0, room**_DAMPED, room)
     room = np.minimum(room, 1.0)
@@ -354,10 +354,3 @@ def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], factor: Factor) -> B
         sweeps,
     )
     return replace(built, law=lowered)
-
-
-def _least_around(room: FloatArray) -> FloatArray:
-    """The least value among each cell and its neighbours: what the slope in a cell is made of."""
-    from scipy.ndimage import minimum_filter
-
-    return np.asarray(minimum_filter(room, size=3, mode="nearest"))

@@ -22,7 +22,7 @@ from whereish.privacy.maps.stencil import edge_integrals
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, worst_edge
 from whereish.solvers.eikonal.lowering import Progress, certified_at_once, certify
 from whereish.solvers.eikonal.margin import frame_width, framed
-from whereish.solvers.eikonal.squared_error import remapped_error, sampled_error
+from whereish.solvers.eikonal.squared_error import judged_error, sampled_error
 from whereish.solvers.eikonal.weights import closed_form_weights
 from whereish.solvers.geodesic.graph_metric import HORIZON, LARGEST_MAP, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
@@ -267,7 +267,7 @@ def framed_law(
         cell,
         promised,
         secrets,
-        merit=lambda law: remapped_error(law, inner, places, prior),
+        merit=lambda law: judged_error(law, inner, places, prior),
         progress=progress,
     )
     return BuiltLaw(law, levels, frame, promised)

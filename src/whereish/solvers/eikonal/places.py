@@ -28,7 +28,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.arrays import FloatArray
+from whereish.arrays import FloatArray, least_around
 from whereish.errors import InvalidInput, SolverError
 from whereish.privacy.maps.stencil import edge_integrals
 from whereish.solvers.eikonal.bilinear_bound import corner_levels, square_factors
@@ -71,7 +71,7 @@ def law_on_places(eps: FloatArray, cell: tuple[float, float], **search: Unpack[S
     neighbours by default.
     """
     shape = (eps.shape[0], eps.shape[1])
-    levels = np.minimum(eps, _STEEPEST * _least_around(eps))
+    levels = np.minimum(eps, _STEEPEST * least_around(eps))
     _check_resolution(eps, cell)
     tip = math.sqrt(2.0) / (1.0 + float(eps.min()) * longest_side(cell, shape))
     for number in range(1, _ROUNDS + 1):
@@ -153,13 +153,6 @@ def _around_centres(squares: FloatArray, shape: tuple[int, int]) -> FloatArray:
     rows, cols = shape
     blocks = [wide[a : a + rows, b : b + cols] for a in range(i + 1) for b in range(j + 1)]
     return np.asarray(np.min(blocks, axis=0))
-
-
-def _least_around(eps: FloatArray) -> FloatArray:
-    """The least level of each centre and its eight neighbours."""
-    from scipy.ndimage import minimum_filter
-
-    return np.asarray(minimum_filter(eps, size=3, mode="nearest"))
 
 
 def _smooth_below(room: FloatArray) -> FloatArray:

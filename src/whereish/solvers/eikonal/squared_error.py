@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
-__all__ = ["posterior_means", "remapped_error", "sampled_error", "squared_errors"]
+__all__ = ["judged_error", "posterior_means", "sampled_error", "squared_errors"]
 
 _SAMPLE = 256
 """Secrets on which laws are compared: four batches, where all secrets of a large map are 600."""
@@ -121,13 +122,21 @@ def sampled_error(
     return total / float(share.sum())
 
 
-def remapped_error(
+def judged_error(
     law: CertifiedLaw, secrets: IntArray, places: FloatArray, prior: FloatArray | None = None
 ) -> float:
-    """:func:`sampled_error` of a law whose reports are moved to their posterior means."""
+    """The geometric mean of two of :func:`sampled_error`: reports as drawn, and moved.
+
+    Moved means to the posterior mean.  Some use a law one way, some the other, and neither is
+    bought dearly by the other: a per cent of one is worth a per cent of the other.
+    """
     share = np.full(len(secrets), 1.0 / len(secrets)) if prior is None else prior
     if share.sum() == 0:
         return 0.0
     moved = posterior_means(law, secrets, places, share)
     weights = law.weights.astype(np.float64)
-    return sampled_error(law.metric, weights, secrets, places, prior, moved)
+    drawn, remapped = (
+        sampled_error(law.metric, weights, secrets, places, prior, reports)
+        for reports in (None, moved)
+    )
+    return math.sqrt(drawn * remapped)
