@@ -279,7 +279,9 @@ def test_the_errors_of_a_globe_report_are_bounded(eps, decimals):
 )
 def test_few_globe_draws_need_balls(lat, decimals, doubles, finer):
     """Fault 9: 1e-6 at Paris, 9e-3 with 9 decimals and 1.0 at the pole were "one in 10^8"."""
-    shares = undecided_shares(GlobeLaplace(Epsilon(0.005), decimals=decimals), lat)
+    mechanism = GlobeLaplace(Epsilon(0.005), decimals=decimals)
+    # One draw next to its secret may be 10^-4 of a cell wide: the median of means does not mind.
+    shares = np.median([undecided_shares(mechanism, lat, draws=30_000) for _ in range(7)], axis=0)
     assert shares[0] < doubles
     assert shares[1] < finer
 
