@@ -62,6 +62,7 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
         )
         panel.set_title(f"Reports of {name} ({levels.flat[cell]:.2f} per km)", fontsize=10)
     bar = drawing.colorbar(image, ax=list(panels[1:]), shrink=0.6, extend="min")
+    bar.minorticks_off()  # each would be laid out like a label
     grey = "; grey cells are never reported" if never else ""
     bar.set_label(f"probability of a cell as report{grey}")
     for name, cell in cells.items():

@@ -59,6 +59,7 @@ from whereish.solvers.splines.interpolation import (
     chebyshev_points,
     lebesgue,
     quadratic_near,
+    quadratic_through,
 )
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
@@ -170,9 +171,8 @@ def largest_slopes(
             raise_slopes(A, shape, cell, controls, inverse, extra, known, bar, best)
         # Where that does not suffice, the mean is not quadratic enough: in sixteenths it is.
         failing = np.flatnonzero(best + (radius if rough else 0.0) > bar)
-        pieces, off = mean.pieces(failing)
+        pieces, off = mean.pieces(failing, rough=rough)
         margin = off / e4[failing].min(axis=2)
-        margin = np.zeros_like(margin) if rough else margin
         sharper = np.zeros(len(failing))
         for A, _, _ in laws.blocks() if len(failing) else ():
             controls = pieces.astype(np.float32)
@@ -196,17 +196,25 @@ class _Mean:
     acceptance: float
     interpolants: list[tuple[int, NDArray[np.intp], FloatArray, FloatArray]]
 
-    def pieces(self, cells: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """Control points (cells, 16, 9, 2) on the sixteenths of some cells, and radii there."""
-        controls, radii = np.empty((len(cells), 16, 9, 2)), np.empty((len(cells), 16))
+    def pieces(
+        self, cells: NDArray[np.intp], *, rough: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Control points (cells, 16, 9, 2) on the sixteenths of some cells, and radii there.
+
+        With `rough` no radii are taken: they stay 0.
+        """
+        controls, radii = np.empty((len(cells), 16, 9, 2)), np.zeros((len(cells), 16))
         for degree, mine, means, off in self.interpolants:
             here = np.flatnonzero(np.isin(cells, mine))
             chosen = np.searchsorted(mine, cells[here])
+            inner = means[:, chosen]
             for part in range(16):
                 middle = np.array([_sixteenth(part, axis) for axis in (0, 1)])
-                found = quadratic_near(means[:, chosen], degree, middle, 0.25)
-                controls[here, part] = found[0]
-                radii[here, part] = found[1] + off[chosen]
+                if rough:
+                    controls[here, part] = quadratic_through(inner, degree, middle, 0.25)
+                    continue
+                controls[here, part], apart = quadratic_near(inner, degree, middle, 0.25)
+                radii[here, part] = apart + off[chosen]
         return controls, radii
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 
-__all__ = ["chebyshev_points", "lebesgue", "quadratic_near"]
+__all__ = ["chebyshev_points", "lebesgue", "quadratic_near", "quadratic_through"]
 
 _BERNSTEIN: FloatArray = np.array([[1.0, 0.0, 0.0], [-0.5, 2.0, -0.5], [0.0, 0.0, 1.0]])
 
@@ -24,20 +24,30 @@ def lebesgue(degree: int) -> float:
     return 1.0 + 2.0 / math.pi * math.log(degree + 1)
 
 
-def quadratic_near(
+def quadratic_through(
     means: FloatArray, degree: int, middle: FloatArray, side: float
-) -> tuple[FloatArray, FloatArray]:
-    """Control points of a biquadratic near interpolants on a square, and how far these are off.
+) -> FloatArray:
+    """Control points of the biquadratic through nine values of interpolants on a square.
 
     `means` are (2, cells, n, n) values at Chebyshev points of the cell; the square has its
     `middle` (down, across) and `side` in units of the cell.
     """
+    return _controls(_resampled(means, degree, middle, side, 2))
+
+
+def quadratic_near(
+    means: FloatArray, degree: int, middle: FloatArray, side: float
+) -> tuple[FloatArray, FloatArray]:
+    """:func:`quadratic_through`, and how far the interpolants are off from it at most."""
     coarse, fine = (_resampled(means, degree, middle, side, to) for to in (2, 3 * degree))
     quadratic = _operator(2, 0.0, 1.0, 3 * degree)
     off = fine - quadratic @ coarse @ quadratic.T
     off *= off
-    controls = np.moveaxis(_BERNSTEIN @ coarse @ _BERNSTEIN.T, 0, -1).reshape(-1, 9, 2)
-    return controls, 4 / 3 * np.sqrt((off[0] + off[1]).max(axis=(1, 2), initial=0.0))
+    return _controls(coarse), 4 / 3 * np.sqrt((off[0] + off[1]).max(axis=(1, 2), initial=0.0))
+
+
+def _controls(values: FloatArray) -> FloatArray:
+    return np.moveaxis(_BERNSTEIN @ values @ _BERNSTEIN.T, 0, -1).reshape(-1, 9, 2)
 
 
 def _resampled(
