@@ -134,6 +134,13 @@ def test_the_places_of_a_maps_picture_differ():
     assert levels[0] < levels[1] < levels[2]
 
 
+def test_a_small_zone_is_a_high_level_of_the_picture():
+    levels = np.full((12, 12), 1.0)
+    levels[7, 3] = 2.0  # one cell of 144: no twentieth of the ranks
+    mechanism = wh.EikonalMechanism.build(wh.PrivacyMap(levels, (0.5, 0.5)), places="cells")
+    assert chosen_places(mechanism)["C, high level"] == 7 * 12 + 3
+
+
 def test_what_has_no_picture_is_refused(tmp_path, found):
     with pytest.raises(InvalidInput, match="there are pictures of"):
         wh.plot(5)

@@ -74,10 +74,12 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
         panels[0].annotate(
             name.split(",")[0],
             (east, north),
-            xytext=(6, 6),
+            xytext=(-6 if 2 * east > sum(panels[0].get_xlim()) else 6, 6),
             textcoords="offset points",
+            ha="right" if 2 * east > sum(panels[0].get_xlim()) else "left",
             color="white",
             fontweight="bold",
+            bbox={"facecolor": "0.15", "edgecolor": "none", "pad": 1.5},
         )
     for panel in panels:
         panel.set_xlabel("easting (km)")
@@ -88,23 +90,28 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
 def chosen_places(mechanism: EikonalMechanism) -> dict[str, int]:
     """Cells of low, middle and high level in the declared region, apart from each other.
 
-    Of the cells within a twentieth of the rank wanted the one is taken that is farthest from
-    those taken before.
+    Low and high are the levels within a tenth of their range of its ends, middle ones those
+    within a twentieth of the median's rank.  Of each the cell is taken that is farthest from those
+    taken before.
     """
     privacy_map = mechanism.map
-    centres = privacy_map.raster.centres()
-    order = np.argsort(privacy_map.values, axis=None, kind="stable")
+    centres, levels = privacy_map.raster.centres(), privacy_map.values.ravel()
+    order = np.argsort(levels, kind="stable")
     order = order[privacy_map.plane.in_region(centres)[order]]
     if not order.size:
         raise InvalidInput("no cell of this map lies in its declared region")
-    ranks = {"A, low level": 0.0, "B, middle level": 0.5, "C, high level": 1.0}
+    ranked = levels[order]
+    low, high = ranked[0], ranked[-1]
+    middle = round(0.45 * (len(order) - 1)), round(0.55 * (len(order) - 1))
+    alike = {
+        "A, low level": order[ranked <= low + 0.1 * (high - low)],
+        "B, middle level": order[middle[0] : middle[1] + 1],
+        "C, high level": order[ranked >= high - 0.1 * (high - low)],
+    }
     taken: list[int] = []
-    for rank in ranks.values():
-        low = max(0, round((rank - 0.05) * len(order)))
-        high = max(low + 1, round((rank + 0.05) * len(order)))
-        near = order[low:high] if low < len(order) else order[-1:]
-        taken.append(int(_farthest(near, taken, centres)))
-    return dict(zip(ranks, taken, strict=True))
+    for cells in alike.values():
+        taken.append(_farthest(cells, taken, centres))
+    return dict(zip(alike, taken, strict=True))
 
 
 def _farthest(cells: Any, taken: list[int], centres: FloatArray) -> int:
