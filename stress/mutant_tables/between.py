@@ -38,8 +38,8 @@ MUTANTS = (
     Mutant(
         "mean slope as if it were quadratic on sixteenths",
         _BOUND,
-        "radii[here, part] = found[1] + off[chosen]",
-        "radii[here, part] = 0 * found[1] + off[chosen]",
+        "radii[here, part] = apart + off[chosen]",
+        "radii[here, part] = 0 * apart + off[chosen]",
         (_PIECES,),
         "the mean slope leaves its enclosure on sixteenths",
     ),
