@@ -10,6 +10,7 @@ from tests.instances import distances, peaked
 from tests.solvers.optimal.test_start import near_duplicates, programme, worst_excess
 
 from whereish.solvers.optimal.first_order.groups import LANES, near_groups
+from whereish.solvers.optimal.first_order.method import FirstOrder
 from whereish.solvers.optimal.recombination import free_rows, recombine
 from whereish.solvers.optimal.reference import solve_reference
 from whereish.solvers.optimal.repair import complete
@@ -91,3 +92,14 @@ def test_the_first_call_has_a_channel_and_a_bound_also_for_merged_places():
     assert simple_solution(given).upper * 1.05 >= told[0].upper > told[0].lower > 0
     assert all(later.gap <= before.gap for before, later in itertools.pairwise(told))
     assert told[-1].gap <= 0.05
+
+
+def test_places_that_are_all_far_from_each_other_have_costs():
+    """12 nats between neighbours: a cap by near outputs would leave no cost at all."""
+    places, prior = peaked(6, 6)
+    metric = distances(places)
+    level = 12.0 / metric[metric > 0].min()
+    given = programme(places, prior, level)
+    method = FirstOrder(given, greedy_spanner(given.metric, 1.05).edges)
+    assert method.penalty > 0
+    np.testing.assert_array_equal(method._cost, given.cost)

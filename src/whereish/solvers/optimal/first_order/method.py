@@ -123,10 +123,14 @@ class FirstOrder:
         self._improve([self._pulled(group) for group in self._groups])
 
     def _capped(self) -> FloatArray:
-        """Costs, (outputs, n), of which those far from their output are cut."""
+        """Costs, (outputs, n), of which those far from their output are cut.
+
+        A place that is far from all outputs but its own has none to cut by, and keeps its costs.
+        """
+        cost = self.programme.cost
         near = self.programme.metric[self._anchors] <= _CAPPED_BEYOND
-        most = np.where(near, self.programme.cost, 0.0).max(axis=0)
-        return np.asarray(np.minimum(self.programme.cost, most))
+        most = np.where(near, cost, 0.0).max(axis=0)
+        return np.asarray(np.minimum(cost, np.where(most > 0, most, cost.max(axis=0))))
 
     def _start(self) -> list[_Unscaled]:
         """X of the tight mechanism with its slacks and the flows of its duals."""
