@@ -71,12 +71,14 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
         for panel in (panels[0], own):
             panel.plot(east, north, "+", color="white", markersize=11, markeredgewidth=3)
             panel.plot(east, north, "+", color="#D55E00", markersize=10, markeredgewidth=1.5)
+        right, top = _beyond_middle(panels[0], east, north)
         panels[0].annotate(
             name.split(",")[0],
             (east, north),
-            xytext=(-6 if 2 * east > sum(panels[0].get_xlim()) else 6, 6),
+            xytext=(-6 if right else 6, -6 if top else 6),
             textcoords="offset points",
-            ha="right" if 2 * east > sum(panels[0].get_xlim()) else "left",
+            ha="right" if right else "left",
+            va="top" if top else "bottom",
             color="white",
             fontweight="bold",
             bbox={"facecolor": "0.15", "edgecolor": "none", "pad": 1.5},
@@ -85,6 +87,11 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
         panel.set_xlabel("easting (km)")
         panel.set_ylabel("northing (km)")
     return drawing
+
+
+def _beyond_middle(panel: Any, x: float, y: float) -> tuple[bool, bool]:
+    """Whether a point is right of and above the middle, so that its letter goes the other way."""
+    return 2 * x > sum(panel.get_xlim()), 2 * y > sum(panel.get_ylim())
 
 
 def chosen_places(mechanism: EikonalMechanism) -> dict[str, int]:
