@@ -29,6 +29,7 @@ SLOW = (
     "mechanisms/noise/",
     "lbs/test_areas.py",
     "lbs/test_nearby.py",
+    "lbs/test_pins.py",
     "mechanisms/noise/test_true_radii_planes.py",
     "mechanisms/traces/",
     "publish/formats/test_compact.py",

@@ -74,7 +74,7 @@ MUTANTS = (
         _LBS + "pins.py",
         "return Length(radius + self.zone.m), stated",
         "return Length(radius), stated",
-        (_TESTS + "test_nearby.py::test_a_pin_covers_exactly_its_zone",),
+        (_TESTS + "test_pins.py::test_a_pin_covers_exactly_its_zone",),
         "somebody in the zone is covered less often than stated",
     ),
     Mutant(
