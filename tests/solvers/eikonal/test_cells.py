@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from whereish.solvers.eikonal.cells import (
 from whereish.solvers.eikonal.places import gradient_factors, law_on_places
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.squared_error import squared_errors
-from whereish.solvers.eikonal.weights import closed_form_weights, nonnegative_weights, plain_weights
+from whereish.solvers.eikonal.weights import closed_form_weights, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.masses import TABLE_BITS, decay_table
+from whereish.solvers.geodesic.near import NearProduct
 
 N, SIDE = 40, 2.5
 TILES = np.ones((14, 14))
@@ -75,10 +77,8 @@ def mean_squared_error(built: BuiltLaw, cell: tuple[float, float]) -> float:
 @pytest.mark.parametrize("name", list(maps()))
 def test_hard_maps_are_certified_tightly_and_beat_the_exponential(name):
     eps, cell = maps()[name], (SIDE, SIDE)
-    plain = plain_weights(
-        GraphMetric.from_prices(edge_integrals(eps, cell)).product,
-        approximate_inverse_factor(eps, cell),
-        closed_form_weights(eps, cell),
+    plain = np.linalg.solve(
+        dense(GraphMetric.from_prices(edge_integrals(eps, cell))), np.ones(N * N)
     )
     assert plain.min() < 0  # the published construction fails here
     built = law_on_cells(eps, cell)
@@ -106,19 +106,62 @@ def test_a_frame_keeps_the_weights_nonnegative_and_the_secrets_inside():
     assert true_factor(built, eps, (SIDE, SIDE)) <= built.law.factor <= 1.0
 
 
+def dense(metric: GraphMetric):
+    return np.exp(-metric.quantum * metric.distances(np.arange(metric.cells)).astype(float))
+
+
+def solved_weights(metric, eps, cell, **options):
+    return nonnegative_weights(
+        metric.product,
+        NearProduct(metric, **options),
+        partial(approximate_inverse_factor, eps, cell),
+        closed_form_weights(eps, cell),
+        tolerance=1e-5,
+    )
+
+
 def test_weights_solve_the_system_and_follow_the_closed_form():
     eps = np.full((60, 60), 0.5)
     metric = GraphMetric.from_prices(edge_integrals(eps, (1.0, 1.0), neighbours=32))
-    factor = approximate_inverse_factor(eps, (1.0, 1.0))
     guess = closed_form_weights(eps, (1.0, 1.0))
     assert guess[0] == pytest.approx(0.25 / (2 * math.pi))
-    solved = nonnegative_weights(metric.product, factor, guess, tolerance=1e-5)
+    solved = solved_weights(metric, eps, (1.0, 1.0))
     image = metric.product(solved.values)
     free = solved.values > 0
     assert np.abs(image[free] - 1).max() < 2e-5
     assert (image[~free] > 1 - 1e-3).all()
     middle = solved.values.reshape(60, 60)[20:40, 20:40]
     assert np.abs(middle / guess[0] - 1).max() < 0.1
+
+
+@pytest.mark.parametrize("name", list(maps()))
+def test_weights_are_the_minimum_where_cells_are_dropped(name):
+    """Both conditions of the bounded problem, in doubles: E·w = 1 on the support, >= 1 off it."""
+    eps, cell = maps()[name], (SIDE, SIDE)
+    metric = GraphMetric.from_prices(edge_integrals(eps, cell))
+    solved = solved_weights(metric, eps, cell)
+    image = dense(metric) @ solved.values
+    free = solved.values > 0
+    assert 0 < solved.dropped == np.count_nonzero(~free)
+    assert np.abs(image[free] - 1).max() < 2e-5
+    assert image[~free].min() > 1 - 2e-4
+
+
+def test_a_preconditioner_of_the_free_cells_is_the_inverse_of_their_block():
+    rng = np.random.default_rng(5)
+    eps, cell = np.full((24, 24), 0.4), (1.0, 1.0)
+    E = dense(GraphMetric.from_prices(edge_integrals(eps, cell, neighbours=32)))
+    free = rng.random(24 * 24) < 0.5
+
+    def spread(factor):
+        inverse = (factor.T @ factor).toarray()[np.ix_(free, free)]
+        values = np.linalg.eigvals(inverse @ E[np.ix_(free, free)]).real
+        return values.max() / values.min()
+
+    of_block = spread(approximate_inverse_factor(eps, cell, free))
+    of_all = spread(approximate_inverse_factor(eps, cell))
+    assert of_block < 6
+    assert of_all > 2 * of_block
 
 
 def test_the_table_falls_no_faster_than_its_quantum():

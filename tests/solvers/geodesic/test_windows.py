@@ -8,8 +8,9 @@ import pytest
 from whereish.privacy.maps.stencil import edge_integrals
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
+from whereish.solvers.geodesic.near import NEAR, NearProduct
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
-from whereish.solvers.geodesic.windows import near_distances
+from whereish.solvers.geodesic.windows import near_distances, nothing_reached
 
 
 def rough_metric(seed: int, neighbours: int) -> GraphMetric:
@@ -21,24 +22,41 @@ def rough_metric(seed: int, neighbours: int) -> GraphMetric:
     return GraphMetric.from_prices(edge_integrals(eps, (1.0, 1.3), neighbours=neighbours))
 
 
+@pytest.mark.parametrize("horizon", [LIMIT, 20_000])
 @pytest.mark.parametrize("neighbours", [8, 16, 32])
 @pytest.mark.parametrize("seed", range(6))
-def test_near_distances_are_those_of_full_sweeps(seed, neighbours):
+def test_near_distances_are_those_of_full_sweeps(seed, neighbours, horizon):
     metric = rough_metric(seed, neighbours)
     rows, cols = metric.shape
     full = np.empty(((rows + 2 * BORDER) * metric.pitch, LANES), np.uint16)
-    near, reach = full.copy(), np.empty((rows, 2), np.int64)
+    near, reach = nothing_reached(rows, cols, horizon)
     for start in range(0, metric.cells, LANES):
         sources = np.full(LANES, -1)
         batch = metric.padded(metric.order[start : start + LANES])
         sources[: len(batch)] = batch
         sweeps = batch_distances(full, metric.edges, metric.offsets, rows, cols, sources, 0)
         taken = near_distances(
-            near, metric.edges, metric.offsets, rows, cols, metric.order, start, reach
+            near, metric.edges, metric.offsets, rows, cols, metric.order, start, reach, horizon
         )
-        np.testing.assert_array_equal(near, full)
-        assert taken == sweeps
+        np.testing.assert_array_equal(near, np.minimum(full, horizon))
+        assert taken == sweeps or horizon < LIMIT
         inner = full.reshape(-1, metric.pitch, LANES)[BORDER:-BORDER, BORDER:-BORDER]
-        i, j = np.nonzero(inner.min(axis=2) < LIMIT)
+        i, j = np.nonzero(inner.min(axis=2) < horizon)
         assert (reach[i, 0] <= j).all()
         assert (j <= reach[i, 1]).all()
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 200_000, 2**30])
+@pytest.mark.parametrize("seed", range(3))
+def test_near_products_are_the_kernel_cut_off_whether_distances_are_kept_or_not(seed, kept_bytes):
+    metric = rough_metric(seed, 16)
+    apart = metric.quantum * metric.distances(np.arange(metric.cells)).astype(float)
+    kernel = np.maximum(np.exp(-apart) - np.exp(-NEAR), 0.0)
+    rng = np.random.default_rng(seed)
+    product = NearProduct(metric, kept_bytes=kept_bytes)
+    for values in rng.normal(size=(3, metric.cells)):
+        scale = np.abs(values).sum()
+        assert np.abs(product(values) - kernel @ values).max() < 2e-6 * scale
+        np.testing.assert_allclose(
+            metric.product(values, horizon=NEAR), product(values), atol=2e-6 * scale
+        )

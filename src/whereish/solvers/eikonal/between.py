@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -47,10 +48,11 @@ from whereish.solvers.eikonal.certify import (
 from whereish.solvers.eikonal.margin import framed
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.rounding_norm import longest_side
-from whereish.solvers.eikonal.weights import Factor, nonnegative_weights
+from whereish.solvers.eikonal.weights import Inverse, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.masses import integer_weights
+from whereish.solvers.geodesic.near import NearProduct
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 from whereish.solvers.splines.bound import (
     Block,
@@ -130,12 +132,12 @@ def law_between(
     built = replace(built, law=law, used=lattice.levels(eps), promised=promised)
     if eps.size == 1:
         return replace(built, gradient_factor=0.0, acceptance=1.0)
-    factor = approximate_inverse_factor(framed(nodes, sides, built.frame), sides)
+    inverse = partial(approximate_inverse_factor, framed(nodes, sides, built.frame), sides)
 
     def at(share: FloatArray, last: BuiltLaw) -> BuiltLaw:
         """The law at that share of the first edges around each node."""
         edges = _along_edges(first_edges, np.pad(share, last.frame, mode="edge"), neighbours)
-        return _with_edges(last, np.minimum(edges, most), factor)
+        return _with_edges(last, np.minimum(edges, most), inverse)
 
     return _settled(built, eps, cell, at, progress)
 
@@ -324,17 +326,18 @@ def _along_edges(
     return out
 
 
-def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], factor: Factor) -> BuiltLaw:
+def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse) -> BuiltLaw:
     """The law with other edges, its weights solved again from the last ones.
 
-    `factor` is their preconditioner.
+    `inverse` makes their preconditioner.
     """
     law = built.law
     metric = GraphMetric(edges, law.metric.quantum)
     weights = law.weights / float(law.sums[built.secrets].mean()) * float(law.table[0])
     solved = nonnegative_weights(
         metric.product,
-        factor,
+        NearProduct(metric),
+        inverse,
         weights,
         tolerance=residual_allowed(built.promised),
         budget=_BUDGET,

@@ -9,9 +9,10 @@ when W' + |ln Z(u) - ln Z(u')| <= W on every edge between secrets
 * **Prices, weights held** (:func:`lowered_prices`): every edge falls to what the slope of
   ln Z leaves of it,
 
-      W'_{k+1} = max(min(W'_k, (1-r)·W - |ln Z_k(u) - ln Z_k(u')|), (1-r)·W/2),
+      W'_{k+1} = max(W'_k - t·max(W'_k + |ln Z_k(u) - ln Z_k(u')| - (1-r)·W, 0), (1-r)·W/2),
 
-  r the reserve.  *This ends with a certificate.*  Prices never rise, and an edge that fails
+  r the reserve, t = 1 and a little more later, when the excess halves from step to step.
+  *This ends with a certificate.*  Prices never rise, and an edge that fails
   falls by more than r·W.  An edge at (1-r)·W/2 or less never fails, since
   |ln Z(u) - ln Z(u')| <= d'(u,u') <= W'.  So each of the m edges falls at most 1/(2r) + 1
   times; in practice the excess halves with every product, and ten products do.
@@ -33,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,12 +53,13 @@ from whereish.solvers.eikonal.certify import (
 )
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.weights import (
-    Factor,
+    Inverse,
     closed_form_weights,
     nonnegative_weights,
 )
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
+from whereish.solvers.geodesic.near import NearProduct
 
 __all__ = ["Merit", "Progress", "PromisedEdges", "certified_at_once", "certify", "lowered_prices"]
 
@@ -72,6 +74,9 @@ _ROUND_BUDGET = 12  # at lowered prices: conjugate gradients gain three digits w
 _ROUGH = 10.0  # times the residual allowed, likewise: it costs 10·RESERVE/2 of an edge at most
 _GAIN = 0.01  # of the squared error: a round that gains less is the last
 _ROUNDS = 12  # of weights; three to five are taken, eight where a map is few nats wide
+_LOWERING = 14.0  # nats: what is beyond moves no slope by more than a fifth of the reserve
+_PLAIN_STEPS = 3  # of lowering, before an edge falls by more than it lacks
+_LONGER_STEP = 1.6  # times what it lacks
 _HELD = 0.25  # of the reserve, for single precision, before sums are taken in integers
 
 
@@ -81,7 +86,7 @@ class PromisedEdges:
 
     promised: FloatArray
     secrets: NDArray[np.bool_]
-    factor: Factor
+    inverse: Inverse
 
     @cached_property
     def flat(self) -> IntArray:
@@ -106,10 +111,14 @@ class PromisedEdges:
         """The same from the exact sums of a law."""
         return np.nan_to_num(log_ratios(law.sums, law.metric.shape, law.metric.steps))
 
+    @cached_property
+    def least(self) -> FloatArray:
+        """Half of the promise less the reserve: an edge at that price is always kept."""
+        return self.promised * (0.5 * (1.0 - RESERVE))
+
     def room(self, slopes: FloatArray) -> FloatArray:
         """What the slopes leave of the promise, less the reserve; no less than half of that."""
-        kept = self.promised * (1.0 - RESERVE)
-        return np.asarray(np.maximum(kept - slopes, kept / 2))
+        return np.asarray(np.maximum(2.0 * self.least - slopes, self.least))
 
     def excess(self, metric: GraphMetric, slopes: FloatArray) -> float:
         """The largest share of an edge's promise that is used."""
@@ -128,7 +137,7 @@ def certified_at_once(
     progress: Progress | None = None,
 ) -> CertifiedLaw | None:
     """The law at the promised prices less the reserve, if it certifies; parameters of `certify`."""
-    edges = PromisedEdges(promised, secrets, approximate_inverse_factor(eps, cell))
+    edges = PromisedEdges(promised, secrets, partial(approximate_inverse_factor, eps, cell))
     law, _ = _first(edges, closed_form_weights(eps, cell))
     if law.factor > 1.0:
         return None
@@ -157,7 +166,7 @@ def certify(
     merit : what the laws of the rounds are compared by.
     progress : called with each round and its factor; that of the first may be above 1.
     """
-    edges = PromisedEdges(promised, secrets, approximate_inverse_factor(eps, cell))
+    edges = PromisedEdges(promised, secrets, partial(approximate_inverse_factor, eps, cell))
     law, weights = _first(edges, closed_form_weights(eps, cell))
     if progress is not None:
         progress(1, law.factor)
@@ -178,7 +187,8 @@ def _first(edges: PromisedEdges, start: FloatArray) -> tuple[CertifiedLaw, Float
 
     solved = nonnegative_weights(
         metric.product,
-        edges.factor,
+        NearProduct(metric),
+        edges.inverse,
         start,
         tolerance=residual_allowed(edges.promised),
         budget=_BUDGET,
@@ -206,7 +216,8 @@ def _alternated(
         metric = GraphMetric.from_prices(edges.room(edges.exact_slopes(law)))
         solved = nonnegative_weights(
             metric.product,
-            edges.factor,
+            NearProduct(metric),
+            edges.inverse,
             weights,
             tolerance=tolerance,
             budget=_ROUND_BUDGET,
@@ -233,9 +244,10 @@ def lowered_prices(
     Slopes are taken in single precision until these certify, then in integers, which decide.
     `number` and `products` are counts so far, for the record.
     """
+    before = products
     while True:
         metric = GraphMetric.from_prices(prices)
-        sums = metric.product(weights)
+        sums = metric.product(weights, horizon=_LOWERING)
         products += 1
         slopes = edges.slopes(sums, metric.steps)
         room = edges.room(slopes)
@@ -244,7 +256,9 @@ def lowered_prices(
             if law.factor <= 1.0:
                 return law
             room = edges.room(edges.exact_slopes(law))
-        prices = np.minimum(prices, room)
+        missing = np.subtract(prices, room, out=np.zeros_like(prices), where=edges.between)
+        step = 1.0 if products - before < _PLAIN_STEPS else _LONGER_STEP
+        prices = np.where(missing > 0, np.maximum(prices - step * missing, edges.least), prices)
 
 
 def _integer_law(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
@@ -42,7 +43,7 @@ def _levels(rows: int, cols: int) -> IntArray:
 
 @kernel
 def _rows(
-    eps: Any, height: float, width: float, level: Any, rank: Any
+    eps: Any, height: float, width: float, level: Any, rank: Any, free: Any
 ) -> tuple[IntArray, FloatArray, IntArray]:
     rows, cols = eps.shape
     flat = eps.ravel()
@@ -54,10 +55,15 @@ def _rows(
     candidate = np.empty(side * side, np.int64)
     away = np.empty(side * side)
     for p in range(cells):
+        if not free[p]:
+            columns[p, 0], entries[p, 0], lengths[p] = p, 1.0, 1
+            continue
         i, j, step, found = p // cols, p % cols, level[p], 0
         for a in range(i - _REACH * step, i + _REACH * step + 1, step):
             for b in range(j - _REACH * step, j + _REACH * step + 1, step):
-                if 0 <= a < rows and 0 <= b < cols and rank[a * cols + b] < rank[p]:
+                if not (0 <= a < rows and 0 <= b < cols):
+                    continue
+                if free[a * cols + b] and rank[a * cols + b] < rank[p]:
                     candidate[found] = a * cols + b
                     away[found] = np.hypot((a - i) * height, (b - j) * width) * (
                         flat[p] + flat[a * cols + b]
@@ -89,9 +95,13 @@ def _rows(
 
 
 def approximate_inverse_factor(
-    eps: FloatArray, cell: tuple[float, float]
+    eps: FloatArray, cell: tuple[float, float], free: NDArray[np.bool_] | None = None
 ) -> sp.csr_matrix[np.float64]:
-    """The sparse factor G with G^T G close to the inverse of e^{-d_eps}."""
+    """The sparse factor G with G^T G close to the inverse of e^{-d_eps}.
+
+    With `free`, one for each cell, it is the inverse of the block of the free cells, and the
+    identity elsewhere: where half of the cells are dropped, a third of the steps suffices.
+    """
     from scipy.sparse import csr_matrix
 
     rows, cols = eps.shape
@@ -99,7 +109,8 @@ def approximate_inverse_factor(
     order = np.lexsort((np.arange(rows * cols), -level))
     rank = np.empty(rows * cols, np.int64)
     rank[order] = np.arange(rows * cols)
-    columns, entries, lengths = _rows(np.ascontiguousarray(eps), *cell, level, rank)
+    chosen = np.ones(rows * cols, np.bool_) if free is None else np.ascontiguousarray(free)
+    columns, entries, lengths = _rows(np.ascontiguousarray(eps), *cell, level, rank, chosen)
     used = np.arange(_PATTERN + 1) < lengths[:, None]
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     return csr_matrix((entries[used], columns[used], pointers), shape=(rows * cols, rows * cols))

@@ -10,7 +10,7 @@ import numpy as np
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.eikonal.certify import CertifiedLaw
-from whereish.solvers.geodesic.graph_metric import GraphMetric
+from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
@@ -18,6 +18,9 @@ __all__ = ["judged_error", "posterior_means", "sampled_error", "squared_errors"]
 
 _SAMPLE = 256
 """Secrets on which laws are compared: four batches, where all secrets of a large map are 600."""
+
+_JUDGED = 12.0
+"""Nats within which the posterior of a report is taken where laws are only compared."""
 
 
 @kernel
@@ -71,12 +74,18 @@ def squared_errors(
 
 
 def posterior_means(
-    law: CertifiedLaw, secrets: IntArray, places: FloatArray, prior: FloatArray
+    law: CertifiedLaw,
+    secrets: IntArray,
+    places: FloatArray,
+    prior: FloatArray,
+    *,
+    horizon: float = HORIZON,
 ) -> FloatArray:
     """The posterior mean place of every report: the remap that is best for squared error.
 
     `prior` is over the secrets.  The weight of a report cancels from its posterior.  Reports so far
     out in a frame that single precision has no posterior for them go to the box of the secrets.
+    A nearer `horizon` (nats) leaves out what is farther: sooner, and less exact.
     """
     middle = places[secrets].mean(axis=0)
     q = np.zeros(law.metric.cells)
@@ -84,7 +93,7 @@ def posterior_means(
     q /= q.max()
     centred = places - middle
     sides = np.column_stack([q, q * centred[:, 0], q * centred[:, 1]])
-    moments = law.metric.product(sides, law.core)
+    moments = law.metric.product(sides, law.core, horizon=horizon)
     mass = moments[:, :1]
     means = np.where(mass > 0, middle + moments[:, 1:] / np.where(mass > 0, mass, 1.0), places)
     return np.clip(means, places[secrets].min(axis=0), places[secrets].max(axis=0))
@@ -133,7 +142,7 @@ def judged_error(
     share = np.full(len(secrets), 1.0 / len(secrets)) if prior is None else prior
     if share.sum() == 0:
         return 0.0
-    moved = posterior_means(law, secrets, places, share)
+    moved = posterior_means(law, secrets, places, share, horizon=_JUDGED)
     weights = law.weights.astype(np.float64)
     drawn, remapped = (
         sampled_error(law.metric, weights, secrets, places, prior, reports)

@@ -31,12 +31,18 @@ from whereish.privacy.maps.privacy_map import log_laplacian
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-__all__ = ["Weights", "closed_form_weights", "nonnegative_weights", "plain_weights"]
+__all__ = ["Inverse", "Weights", "closed_form_weights", "nonnegative_weights"]
 
 Product: TypeAlias = Callable[[FloatArray], FloatArray]
 """v -> E·v."""
 Factor: TypeAlias = "sp.csr_matrix[np.float64]"
-"""A preconditioner's factor."""
+"""A preconditioner's factor G: G'G is close to the inverse of E."""
+Inverse: TypeAlias = Callable[[NDArray[np.bool_]], Factor]
+"""That of the block of E of some free cells."""
+
+_COARSE = 10.0  # times the tolerance of a pass: far from the final active set that tells as well
+_NEAR_BUDGET = 60  # near products in one pass
+_STALE = 0.002  # of the cells changed since the factor was made: time for another
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +54,7 @@ class Weights:
     values : w >= 0 per cell.
     dropped : cells whose plain weight would have been negative, now zero.
     residual : largest |(E·w)(u) - 1| over the cells with w > 0.
-    products : products with E that it took.
+    products : products with E that it took; those with the near part of it are not counted.
     image : E·w, to the rounding of single precision.
     """
 
@@ -65,98 +71,139 @@ def closed_form_weights(eps: FloatArray, cell: tuple[float, float]) -> FloatArra
     return np.asarray((eps**2 - log_laplacian(eps, cell)) * area / (2 * math.pi)).ravel()
 
 
-def _conjugate_gradients(
-    product: Product,
-    factor: Factor,
-    transpose: Factor,
-    start: FloatArray,
-    image: FloatArray,
-    free: NDArray[np.bool_],
-    tolerance: float,
-    budget: int,
-) -> tuple[FloatArray, FloatArray, int]:
-    """Solve (E·w)_F = 1 on the free cells F; w, E·w and the number of products.
+@dataclass(eq=False)
+class _Exchange:
+    """Minimises w'A w/2 - b'w over w >= 0 by exchanging the active set, for one operator A.
 
-    `image` is E·start, so that a restart costs no product.
+    Cells that turn negative are dropped and cells with (A·w)(u) < b(u) taken back, until
+    neither happens.
+
+    Attributes
+    ----------
+    product : v -> A·v.
+    inverse : the preconditioner's factor for a set of free cells.
+    weights, image : w, and A·w.
+    free : cells that may have weight.
+    products : how many were taken.
     """
-    w, Ew = start.copy(), image.copy()
-    residual = np.where(free, 1.0 - Ew, 0.0)
-    used = 0
-    direction, rz = np.zeros_like(w), 1.0
-    while np.abs(residual).max() > tolerance and used < budget:
-        z = np.where(free, np.asarray(transpose @ (factor @ residual)), 0.0)
-        rz, previous = float(residual @ z), rz
-        direction = z + (rz / previous) * direction if used else z
-        Ep = product(direction)
-        used += 1
-        step = rz / float(direction @ Ep)
-        w += step * direction
-        Ew += step * Ep
-        residual = np.where(free, 1.0 - Ew, 0.0)
-    return w, Ew, used
 
+    product: Product
+    inverse: Inverse
+    weights: FloatArray
+    image: FloatArray
+    free: NDArray[np.bool_]
+    products: int = 0
+    _known: tuple[NDArray[np.bool_], Factor, Factor] | None = None
 
-def plain_weights(
-    product: Product, factor: Factor, start: FloatArray, *, budget: int = 40
-) -> FloatArray:
-    """Solve E·w = 1 whatever the signs of w."""
-    free, transpose = np.ones(len(start), np.bool_), factor.T.tocsr()
-    w, _, _ = _conjugate_gradients(
-        product, factor, transpose, start, product(start), free, tolerance=1e-5, budget=budget
-    )
-    return w
+    def solve(self, target: FloatArray, tolerance: float, budget: int, coarse: float) -> bool:
+        """Move to the minimum for b = `target`, to `tolerance`; whether `budget` products sufficed.
+
+        A solution `coarse` times as rough tells first who leaves, then a tenth of that, and so on.
+        """
+        end = self.products + budget
+        while self.products < end:
+            rough = tolerance * max(1.0, coarse)
+            coarse /= 10.0
+            self._conjugate_gradients(target, rough, end)
+            negative = self.free & (self.weights < 0)
+            if negative.any():
+                self.free &= ~negative
+                self.weights = np.where(self.free, self.weights, 0.0)
+                self.image = self.product(self.weights)
+                self.products += 1
+                continue
+            lacking = ~self.free & (self.image < target - 10 * rough)
+            if not lacking.any() and rough <= tolerance:
+                return True
+            self.free |= lacking
+        return False
+
+    def _conjugate_gradients(self, target: FloatArray, tolerance: float, end: int) -> None:
+        """Solve (A·w)_F = b on the free cells F."""
+        residual = np.where(self.free, target - self.image, 0.0)
+        direction, rz, first = np.zeros_like(residual), 1.0, True
+        while np.abs(residual).max() > tolerance and self.products < end:
+            factor, transpose = self._factor()
+            z = np.where(self.free, np.asarray(transpose @ (factor @ residual)), 0.0)
+            rz, previous = float(residual @ z), rz
+            direction = z if first else z + (rz / previous) * direction
+            first = False
+            image = self.product(direction)
+            self.products += 1
+            curvature = float(direction @ image)
+            if curvature <= 0.0:  # the near operator need not be positive definite
+                break
+            self.weights = self.weights + (rz / curvature) * direction
+            self.image = self.image + (rz / curvature) * image
+            residual = np.where(self.free, target - self.image, 0.0)
+
+    def _factor(self) -> tuple[Factor, Factor]:
+        """The preconditioner's factor and its transpose, for about the cells that are free."""
+        known = self._known
+        if known is None or (known[0] != self.free).mean() > _STALE:
+            factor = self.inverse(self.free)
+            known = self._known = self.free.copy(), factor, factor.T.tocsr()
+        return known[1:]
 
 
 def nonnegative_weights(
     product: Product,
-    factor: Factor,
+    near: Product,
+    inverse: Inverse,
     start: FloatArray,
     *,
     tolerance: float = 1e-5,
     budget: int = 1000,
     hopeless: Callable[[FloatArray, float], bool] | None = None,
 ) -> Weights:
-    """Minimise w'Ew/2 - 1'w over w >= 0 by exchanging the active set.
+    """Minimise w'Ew/2 - 1'w over w >= 0.
 
-    Cells that turn negative are dropped and cells with (E·w)(u) < 1 taken back, until
-    neither happens.  `product` is v -> E·v for a symmetric positive definite E with
-    entries in (0, 1], `factor` the preconditioner, `start` a first guess.  When `budget`
-    products are spent, the nonnegative part of what is there is returned; so it is when
-    `hopeless`, asked about E·w and its residual once cells are dropped, says that the caller
-    will not use these weights as they are.
+    What is far is held: with N the part of E that is near, each pass solves
+
+        min  w'N w / 2 - (1 - (E - N)·v)'w   over w >= 0
+
+    for the weights v before it, and ends with one product with E.  E - N is smooth and has little
+    mass, so a pass leaves about a tenth of the residual.
+
+    Parameters
+    ----------
+    product : v -> E·v for a symmetric positive definite E with entries in (0, 1].
+    near : v -> N·v.
+    inverse : the preconditioner's factor for a set of free cells.
+    start : a first guess.
+    tolerance : the residual asked for.
+    budget : products with E; when they are spent, what is there is returned.
+    hopeless : asked about E·w and its residual once cells are dropped, says whether the caller
+        will not use these weights as they are; then, too, they are returned.
     """
-    transpose = factor.T.tocsr()
     free = start > 0
-    w = np.where(free, start, 0.0)
-    image = product(w)
+    first = np.where(free, start, 0.0)
+    solver = _Exchange(near, inverse, first, near(first), free)
+    image = product(first)
     products = 1
-    exchange = 0
+    left = _residual(image, solver.free)
     while products < budget:
-        # Far from the final active set a rough solution tells as well who leaves.
-        rough = tolerance * max(1.0, 100.0 * 0.1**exchange)
-        w, image, used = _conjugate_gradients(
-            product, factor, transpose, w, image, free, rough, budget - products
-        )
-        products += used
-        exchange += 1
-        negative = free & (w < 0)
-        if hopeless is not None and not free.all() and hopeless(image, rough):
+        aim = max(tolerance / 2, left / 20)
+        solved = solver.solve(1.0 - (image - solver.image), aim, _NEAR_BUDGET, _COARSE)
+        if (solver.weights < 0).any():
             break
-        if negative.any():
-            free &= ~negative
-            w = np.where(free, w, 0.0)
-            image = product(w)
-            products += 1
-            continue
-        lacking = ~free & (image < 1.0 - 10 * rough)
-        if not lacking.any() and rough <= tolerance:
-            break
-        free |= lacking
-    if not np.isfinite(w).all() or not (w > 0).any():
-        raise SolverError("the weights of the privacy map did not converge; is the map extreme?")
-    residual = float(np.abs(np.where(free, image - 1.0, 0.0)).max())
-    if (w < 0).any():  # the budget ended between two exchanges
-        w = np.maximum(w, 0.0)
-        image = product(w)
+        image = product(solver.weights)
         products += 1
-    return Weights(w, int((~free).sum()), residual, products, image)
+        left = _residual(image, solver.free)
+        if left <= tolerance and solved:
+            break
+        if hopeless is not None and not solver.free.all() and hopeless(image, left):
+            break
+    weights = solver.weights
+    if not np.isfinite(weights).all() or not (weights > 0).any():
+        raise SolverError("the weights of the privacy map did not converge; is the map extreme?")
+    if (weights < 0).any():  # the near products ended between two exchanges
+        weights = np.maximum(weights, 0.0)
+        image = product(weights)
+        products += 1
+    return Weights(weights, int((~solver.free).sum()), left, products, image)
+
+
+def _residual(image: FloatArray, free: NDArray[np.bool_]) -> float:
+    """The largest |E·w - 1| on the free cells."""
+    return float(np.where(free, np.abs(image - 1.0), 0.0).max())

@@ -151,11 +151,18 @@ class GraphMetric:
             out[start : start + LANES] = D[cells].T[: count - start]
         return out
 
-    def product(self, values: FloatArray, core: int = 0) -> FloatArray:
-        """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides)."""
+    def product(self, values: FloatArray, core: int = 0, *, horizon: float = HORIZON) -> FloatArray:
+        """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides).
+
+        A nearer `horizon` H gives max(e^{-max(d, core)} - e^{-H}, 0)·values, which costs less by
+        about (H/22)^2 where the map is wider than that.
+        """
         sides = np.ascontiguousarray(values.reshape(self.cells, -1), np.float32)
         rate = np.float32(self.quantum / math.log(2.0))
-        out, _ = products(self.edges, self.offsets, *self.shape, self.order, sides, rate, core)
+        farthest = min(round(horizon / self.quantum), LIMIT)
+        out, _ = products(
+            self.edges, self.offsets, *self.shape, self.order, sides, rate, core, farthest
+        )
         return out.reshape(values.shape)
 
     def exact_sums(

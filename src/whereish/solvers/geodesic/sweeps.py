@@ -24,9 +24,18 @@ from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES, LIMIT, accumulate, relax
 from whereish.solvers.geodesic.masses import SUM_LIMIT
-from whereish.solvers.geodesic.windows import BORDER, near_distances, padded_cell
+from whereish.solvers.geodesic.windows import BORDER, near_distances, nothing_reached, padded_cell
 
-__all__ = ["BORDER", "batch_distances", "exact_sums", "padded_cell", "products", "settle"]
+__all__ = [
+    "BORDER",
+    "batch_distances",
+    "exact_sums",
+    "kept_window",
+    "padded_cell",
+    "products",
+    "settle",
+    "window_sums",
+]
 
 _BLOCK = 256  # cells summed in single precision before the sum moves to double precision
 
@@ -107,31 +116,37 @@ def products(
     values: NDArray[np.float32],
     rate: np.float32,
     core: int,
+    horizon: int,
 ) -> tuple[FloatArray, int]:
     """E·V for E = 2^(-rate·max(D, core)), without ever storing D.
 
     `values` is (cells, sides) over the unpadded grid, `order` the unpadded sources in the
     order in which they share batches.  Cells that no source of a batch reaches are left out.
+    With a `horizon` below LIMIT, E is lowered by its value there and 0 beyond it.
     Returns (cells, sides) and the most sweeps taken.
     """
     pitch, sides = cols + 2 * BORDER, values.shape[1]
-    D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
+    D, reach = nothing_reached(rows, cols, horizon)
     part = np.zeros((sides, LANES), np.float32)
     total = np.zeros((sides, LANES))
     out = np.zeros((rows * cols, sides))
-    reach = np.empty((rows, 2), np.int64)
     most = 0
+    least = 0.0 if horizon == LIMIT else 2.0 ** (-rate * np.float32(horizon))
+    seen = np.zeros(sides)
     for start in range(0, len(order), LANES):
-        sweeps = near_distances(D, edges, offsets, rows, cols, order, start, reach)
+        sweeps = near_distances(D, edges, offsets, rows, cols, order, start, reach, horizon)
         most = max(most, sweeps)
         if core > 0:
             np.maximum(D, np.uint16(core), D)
         total[:] = 0.0
+        seen[:] = 0.0
         waiting = 0
         for i in range(rows):
             base = (i + BORDER) * pitch + BORDER
             for j in range(reach[i, 0], reach[i, 1] + 1):
                 accumulate(part, D, base + j, values, i * cols + j, rate)
+                for r in range(sides):
+                    seen[r] += values[i * cols + j, r]
                 waiting += 1
                 if waiting == _BLOCK:
                     total += part
@@ -141,8 +156,51 @@ def products(
         part[:] = 0.0
         for lane in range(min(LANES, len(order) - start)):
             for r in range(sides):
-                out[order[start + lane], r] = total[r, lane]
+                out[order[start + lane], r] = total[r, lane] - least * seen[r]
     return out, most
+
+
+@kernel
+def kept_window(D: Words, reach: IntArray, cols: int) -> Words:
+    """The distances within `reach`, row after row, without what is around them."""
+    pitch, count = cols + 2 * BORDER, 0
+    for i in range(len(reach)):
+        count += max(reach[i, 1] + 1 - reach[i, 0], 0)
+    out = np.empty((count, LANES), np.uint16)
+    at = 0
+    for i in range(len(reach)):
+        width = max(reach[i, 1] + 1 - reach[i, 0], 0)
+        base = (i + BORDER) * pitch + BORDER + reach[i, 0]
+        out[at : at + width] = D[base : base + width]
+        at += width
+    return out
+
+
+@kernel
+def window_sums(
+    reach: IntArray,
+    window: Words,
+    cols: int,
+    values: NDArray[np.float32],
+    rate: np.float32,
+    horizon: int,
+) -> FloatArray:
+    """Per lane, the sum of 2^(-rate·D) - 2^(-rate·horizon) times `values` over one window."""
+    part = np.zeros((1, LANES), np.float32)
+    total = np.zeros((1, LANES))
+    at, waiting, seen = 0, 0, 0.0
+    for i in range(len(reach)):
+        for j in range(reach[i, 0], reach[i, 1] + 1):
+            accumulate(part, window, at, values, i * cols + j, rate)
+            seen += values[i * cols + j, 0]
+            at += 1
+            waiting += 1
+            if waiting == _BLOCK:
+                total += part
+                part[:] = 0.0
+                waiting = 0
+    total += part
+    return total[0] - seen * 2.0 ** (-rate * np.float32(horizon))
 
 
 @kernel
@@ -160,14 +218,13 @@ def exact_sums(
     Products must be below 2^63; a sum that reaches 2^63 stops there instead of wrapping.
     """
     pitch = cols + 2 * BORDER
-    D = np.empty(((rows + 2 * BORDER) * pitch, LANES), np.uint16)
+    D, reach = nothing_reached(rows, cols, LIMIT)
     total = np.zeros(LANES, np.uint64)
     out = np.zeros(rows * cols, np.uint64)
-    reach = np.empty((rows, 2), np.int64)
     everywhere, farthest = weights.sum(), decay[LIMIT]
     most = 0
     for start in range(0, len(order), LANES):
-        most = max(most, near_distances(D, edges, offsets, rows, cols, order, start, reach))
+        most = max(most, near_distances(D, edges, offsets, rows, cols, order, start, reach, LIMIT))
         total[:] = 0
         near = np.uint64(0)
         for i in range(rows):

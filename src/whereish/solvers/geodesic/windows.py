@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from whereish.arrays import IntArray
 from whereish.compiled import kernel
-from whereish.solvers.geodesic.lanes import LANES, LIMIT, relax
+from whereish.solvers.geodesic.lanes import LANES, relax
 
-__all__ = ["BORDER", "near_distances", "padded_cell"]
+__all__ = ["BORDER", "near_distances", "nothing_reached", "padded_cell"]
 
 BORDER = 3
 """Cells of padding on every side: the reach of the widest stencil."""
@@ -35,6 +35,15 @@ Words = NDArray[np.uint16]
 def padded_cell(cell: int, cols: int) -> int:
     """The index of a cell in the grid with its border."""
     return (cell // cols + BORDER) * (cols + 2 * BORDER) + cell % cols + BORDER
+
+
+@kernel
+def nothing_reached(rows: int, cols: int, horizon: int) -> tuple[Words, IntArray]:
+    """Distances and intervals before the first batch."""
+    D = np.full(((rows + 2 * BORDER) * (cols + 2 * BORDER), LANES), horizon, np.uint16)
+    reach = np.empty((rows, 2), np.int64)
+    reach[:, 0], reach[:, 1] = cols, -1
+    return D, reach
 
 
 @kernel
@@ -93,15 +102,21 @@ def near_distances(
     order: IntArray,
     start: int,
     reach: IntArray,
+    horizon: int,
 ) -> int:
     """Fill D from the next sources in `order`, one for each lane; the sweeps that it took.
 
     Parameters
     ----------
-    reach : (rows, 2) filled with the first and last column that any lane has reached, or
-        (cols, -1); elsewhere D is LIMIT.
+    reach : (rows, 2) the interval of columns that any lane of the batch before has reached, or
+        (cols, -1); then that of this one.  D must be `horizon` elsewhere, and is.
+    horizon : where distances saturate, at most LIMIT.
     """
-    D[:] = LIMIT
+    pitch = cols + 2 * BORDER
+    for i in range(rows):
+        base = (i + BORDER) * pitch + BORDER
+        if reach[i, 1] >= 0:
+            D[base + reach[i, 0] : base + reach[i, 1] + 1] = horizon
     reach[:, 0], reach[:, 1] = cols, -1
     for lane in range(min(LANES, len(order) - start)):
         cell = order[start + lane]
