@@ -164,8 +164,8 @@ MUTANTS = (
     Mutant(
         "prices lowered to a quarter",
         _LOWERING,
-        "return np.asarray(np.maximum(kept - slopes, kept / 2))",
-        "return np.asarray(np.maximum(kept - slopes, kept / 4))",
+        "return np.asarray(np.maximum(2.0 * self.least - slopes, self.least))",
+        "return np.asarray(np.maximum(2.0 * self.least - slopes, self.least / 2))",
         ("tests/solvers/eikonal/test_lowering.py::test_prices_fall_until_any_weights_certify",),
         "a map is lowered by more than its promise needs",
     ),

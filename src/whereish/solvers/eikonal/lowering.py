@@ -75,6 +75,7 @@ _ROUGH = 10.0  # times the residual allowed, likewise: it costs 10·RESERVE/2 of
 _GAIN = 0.01  # of the squared error: a round that gains less is the last
 _ROUNDS = 12  # of weights; three to five are taken, eight where a map is few nats wide
 _LOWERING = 14.0  # nats: what is beyond moves no slope by more than a fifth of the reserve
+_NO_LAW = 0.5  # of a sum, which is 1 or more for weights that were solved
 _PLAIN_STEPS = 3  # of lowering, before an edge falls by more than it lacks
 _LONGER_STEP = 1.6  # times what it lacks
 _HELD = 0.25  # of the reserve, for single precision, before sums are taken in integers
@@ -180,9 +181,9 @@ def _first(edges: PromisedEdges, start: FloatArray) -> tuple[CertifiedLaw, Float
     metric = metric_in_use(edges.promised)
     cheapest = float(edges.promised.min())
 
-    def hopeless(image: FloatArray, rough: float) -> bool:
+    def hopeless(excess: FloatArray, rough: float) -> bool:
         """Whether slopes of ln Z exceed what the residual explains, ten times over."""
-        slopes = edges.slopes(np.maximum(image, 0.5), metric.steps)
+        slopes = edges.slopes(np.maximum(1.0 + excess, 0.5), metric.steps)
         return edges.excess(metric, slopes) > 1.0 + 20.0 * rough / cheapest
 
     solved = nonnegative_weights(
@@ -249,6 +250,9 @@ def lowered_prices(
         metric = GraphMetric.from_prices(prices)
         sums = metric.product(weights, horizon=_LOWERING)
         products += 1
+        if sums.min() < _NO_LAW:  # weights that leave a cell alone: what is far counts
+            sums = metric.product(weights)
+            products += 1
         slopes = edges.slopes(sums, metric.steps)
         room = edges.room(slopes)
         if edges.excess(metric, slopes) <= 1.0 - _HELD * RESERVE or (prices <= room).all():

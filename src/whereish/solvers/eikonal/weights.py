@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,13 @@ Factor: TypeAlias = "sp.csr_matrix[np.float64]"
 """A preconditioner's factor G: G'G is close to the inverse of E."""
 Inverse: TypeAlias = Callable[[NDArray[np.bool_]], Factor]
 """That of the block of E of some free cells."""
+Hopeless: TypeAlias = Callable[[FloatArray, float], bool]
+"""Whether to give up, from E·w - 1 and about what its residual is."""
+End: TypeAlias = Literal["reached", "spent", "hopeless"]
+"""The minimum, the end of the products that were allowed, or given up."""
 
-_COARSE = 10.0  # times the tolerance of a pass: far from the final active set that tells as well
+_COARSE = 3.0  # times the tolerance of a pass: far from the final active set that tells as well
+_FIRST_AIM = 30.0  # times the tolerance, at most: rougher weights have the wrong signs
 _NEAR_BUDGET = 60  # near products in one pass
 _STALE = 0.002  # of the cells changed since the factor was made: time for another
 
@@ -63,6 +68,13 @@ class Weights:
     residual: float
     products: int
     image: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray, image: FloatArray, products: int) -> Self:
+        """With what follows from the weights and E·w."""
+        zero = values == 0
+        residual = float(np.where(zero, 0.0, np.abs(image - 1.0)).max())
+        return cls(values, int(zero.sum()), residual, products, image)
 
 
 def closed_form_weights(eps: FloatArray, cell: tuple[float, float]) -> FloatArray:
@@ -95,28 +107,38 @@ class _Exchange:
     products: int = 0
     _known: tuple[NDArray[np.bool_], Factor, Factor] | None = None
 
-    def solve(self, target: FloatArray, tolerance: float, budget: int, coarse: float) -> bool:
-        """Move to the minimum for b = `target`, to `tolerance`; whether `budget` products sufficed.
+    def solve(self, target: FloatArray, tolerance: float, hopeless: Hopeless) -> End:
+        """Move to the minimum for b = `target`, to `tolerance`; how it ended.
 
-        A solution `coarse` times as rough tells first who leaves, then a tenth of that, and so on.
+        `hopeless` is asked about A·w - b and its residual once cells are dropped.  A rougher
+        solution tells first who leaves.
         """
-        end = self.products + budget
+        end, coarse = self.products + _NEAR_BUDGET, _COARSE
         while self.products < end:
             rough = tolerance * max(1.0, coarse)
             coarse /= 10.0
             self._conjugate_gradients(target, rough, end)
-            negative = self.free & (self.weights < 0)
-            if negative.any():
-                self.free &= ~negative
-                self.weights = np.where(self.free, self.weights, 0.0)
-                self.image = self.product(self.weights)
-                self.products += 1
+            if not self.free.all() and hopeless(self.image - target, rough):
+                self._drop_negative()
+                return "hopeless"
+            if self._drop_negative():
                 continue
             lacking = ~self.free & (self.image < target - 10 * rough)
             if not lacking.any() and rough <= tolerance:
-                return True
+                return "reached"
             self.free |= lacking
-        return False
+        return "spent"
+
+    def _drop_negative(self) -> bool:
+        """Take the cells of negative weight out; whether there are any."""
+        negative = self.weights < 0
+        if not negative.any():
+            return False
+        self.free = self.free & ~negative
+        self.weights = np.where(self.free, self.weights, 0.0)
+        self.image = self.product(self.weights)
+        self.products += 1
+        return True
 
     def _conjugate_gradients(self, target: FloatArray, tolerance: float, end: int) -> None:
         """Solve (A·w)_F = b on the free cells F."""
@@ -154,7 +176,7 @@ def nonnegative_weights(
     *,
     tolerance: float = 1e-5,
     budget: int = 1000,
-    hopeless: Callable[[FloatArray, float], bool] | None = None,
+    hopeless: Hopeless | None = None,
 ) -> Weights:
     """Minimise w'Ew/2 - 1'w over w >= 0.
 
@@ -173,37 +195,27 @@ def nonnegative_weights(
     start : a first guess.
     tolerance : the residual asked for.
     budget : products with E; when they are spent, what is there is returned.
-    hopeless : asked about E·w and its residual once cells are dropped, says whether the caller
+    hopeless : asked about E·w - 1 and its residual once cells are dropped, says whether the caller
         will not use these weights as they are; then, too, they are returned.
     """
     free = start > 0
     first = np.where(free, start, 0.0)
     solver = _Exchange(near, inverse, first, near(first), free)
-    image = product(first)
-    products = 1
-    left = _residual(image, solver.free)
-    while products < budget:
-        aim = max(tolerance / 2, left / 20)
-        solved = solver.solve(1.0 - (image - solver.image), aim, _NEAR_BUDGET, _COARSE)
-        if (solver.weights < 0).any():
+    found = Weights.of(first, product(first), 1)
+    while found.products < budget:
+        aim = max(tolerance / 2, min(found.residual / 20, _FIRST_AIM * tolerance))
+        target = 1.0 - (found.image - solver.image)
+        end = solver.solve(target, aim, hopeless or _never)
+        weights = solver.weights
+        if not np.isfinite(weights).all() or not weights.any():
+            raise SolverError(
+                "the weights of the privacy map did not converge; is the map extreme?"
+            )
+        found = Weights.of(weights, product(weights), found.products + 1)
+        if end == "hopeless" or (end == "reached" and found.residual <= tolerance):
             break
-        image = product(solver.weights)
-        products += 1
-        left = _residual(image, solver.free)
-        if left <= tolerance and solved:
-            break
-        if hopeless is not None and not solver.free.all() and hopeless(image, left):
-            break
-    weights = solver.weights
-    if not np.isfinite(weights).all() or not (weights > 0).any():
-        raise SolverError("the weights of the privacy map did not converge; is the map extreme?")
-    if (weights < 0).any():  # the near products ended between two exchanges
-        weights = np.maximum(weights, 0.0)
-        image = product(weights)
-        products += 1
-    return Weights(weights, int((~solver.free).sum()), left, products, image)
+    return found
 
 
-def _residual(image: FloatArray, free: NDArray[np.bool_]) -> float:
-    """The largest |E·w - 1| on the free cells."""
-    return float(np.where(free, np.abs(image - 1.0), 0.0).max())
+def _never(excess: FloatArray, rough: float) -> bool:
+    return False
