@@ -200,7 +200,8 @@ def window_sums(
                 part[:] = 0.0
                 waiting = 0
     total += part
-    return total[0] - seen * 2.0 ** (-rate * np.float32(horizon))
+    out: FloatArray = total[0] - seen * 2.0 ** (-rate * np.float32(horizon))
+    return out
 
 
 @kernel
