@@ -45,9 +45,9 @@ from whereish.solvers.eikonal.certify import (
     worst_edge,
 )
 from whereish.solvers.eikonal.margin import framed
-from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
+from whereish.solvers.eikonal.preconditioner import Factor, approximate_inverse_factor
 from whereish.solvers.eikonal.rounding_norm import longest_side
-from whereish.solvers.eikonal.weights import Factor, nonnegative_weights
+from whereish.solvers.eikonal.weights import nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.masses import integer_weights

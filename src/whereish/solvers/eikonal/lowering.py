@@ -50,9 +50,8 @@ from whereish.solvers.eikonal.certify import (
     residual_allowed,
     worst_edge,
 )
-from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
+from whereish.solvers.eikonal.preconditioner import Factor, approximate_inverse_factor
 from whereish.solvers.eikonal.weights import (
-    Factor,
     closed_form_weights,
     nonnegative_weights,
 )

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +27,12 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.privacy.maps.privacy_map import log_laplacian
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
+from whereish.solvers.eikonal.preconditioner import Factor
 
 __all__ = ["Weights", "closed_form_weights", "nonnegative_weights", "plain_weights"]
 
 Product: TypeAlias = Callable[[FloatArray], FloatArray]
 """v -> E·v."""
-Factor: TypeAlias = "sp.csr_matrix[np.float64]"
-"""A preconditioner's factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +64,6 @@ def closed_form_weights(eps: FloatArray, cell: tuple[float, float]) -> FloatArra
 def _conjugate_gradients(
     product: Product,
     factor: Factor,
-    transpose: Factor,
     start: FloatArray,
     image: FloatArray,
     free: NDArray[np.bool_],
@@ -84,7 +79,7 @@ def _conjugate_gradients(
     used = 0
     direction, rz = np.zeros_like(w), 1.0
     while np.abs(residual).max() > tolerance and used < budget:
-        z = np.where(free, np.asarray(transpose @ (factor @ residual)), 0.0)
+        z = np.where(free, factor.preconditioned(residual), 0.0)
         rz, previous = float(residual @ z), rz
         direction = z + (rz / previous) * direction if used else z
         Ep = product(direction)
@@ -100,9 +95,9 @@ def plain_weights(
     product: Product, factor: Factor, start: FloatArray, *, budget: int = 40
 ) -> FloatArray:
     """Solve E·w = 1 whatever the signs of w."""
-    free, transpose = np.ones(len(start), np.bool_), factor.T.tocsr()
+    free = np.ones(len(start), np.bool_)
     w, _, _ = _conjugate_gradients(
-        product, factor, transpose, start, product(start), free, tolerance=1e-5, budget=budget
+        product, factor, start, product(start), free, tolerance=1e-5, budget=budget
     )
     return w
 
@@ -125,7 +120,6 @@ def nonnegative_weights(
     `hopeless`, asked about E·w and its residual once cells are dropped, says that the caller
     will not use these weights as they are.
     """
-    transpose = factor.T.tocsr()
     free = start > 0
     w = np.where(free, start, 0.0)
     image = product(w)
@@ -135,7 +129,7 @@ def nonnegative_weights(
         # Far from the final active set a rough solution tells as well who leaves.
         rough = tolerance * max(1.0, 100.0 * 0.1**exchange)
         w, image, used = _conjugate_gradients(
-            product, factor, transpose, w, image, free, rough, budget - products
+            product, factor, w, image, free, rough, budget - products
         )
         products += used
         exchange += 1
