@@ -7,17 +7,21 @@ from pathlib import Path
 
 from whereish.errors import InvalidInput, MissingExtra
 
-__all__ = ["PICTURES", "check_output", "require_matplotlib"]
+__all__ = ["MECHANISMS", "PICTURES", "check_output", "require_matplotlib"]
 
 
 PICTURES = (".png", ".svg", ".pdf")
 """The endings of pictures."""
 
+MECHANISMS = (".npz",)
+"""That of saved mechanisms."""
+
 
 def check_output(path: Path, *, overwrite: bool, suffix: tuple[str, ...] = ()) -> None:
     """Refuse, before any work, an output that could not be written after it."""
     if suffix and path.suffix.lower() not in suffix:
-        raise InvalidInput(f"the output must end in one of {', '.join(suffix)}; got {path.name}")
+        ends = suffix[0] if len(suffix) == 1 else f"one of {', '.join(suffix)}"
+        raise InvalidInput(f"the output must end in {ends}; got {path.name}")
     if not path.parent.is_dir():
         raise InvalidInput(f"the folder of the output {path.name} does not exist; make it first")
     if path.is_dir():
