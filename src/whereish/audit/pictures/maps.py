@@ -63,6 +63,7 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
         panel.set_title(f"Reports of {name} ({levels.flat[cell]:.2f} per km)", fontsize=10)
     bar = drawing.colorbar(image, ax=list(panels[1:]), shrink=0.6, extend="min")
     bar.minorticks_off()  # each would be laid out like a label
+    bar.formatter = _percent  # powers of ten would have to be typeset
     grey = "; grey cells are never reported" if never else ""
     bar.set_label(f"probability of a cell as report{grey}")
     for name, cell in cells.items():
@@ -86,7 +87,12 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
     for panel in panels:
         panel.set_xlabel("easting (km)")
         panel.set_ylabel("northing (km)")
+        panel.locator_params(nbins=5, steps=[1, 2, 5, 10])
     return drawing
+
+
+def _percent(probability: float, _: int) -> str:
+    return f"{100 * probability:g}%"
 
 
 def _beyond_middle(panel: Any, x: float, y: float) -> tuple[bool, bool]:
