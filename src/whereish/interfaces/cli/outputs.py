@@ -40,4 +40,7 @@ def require_matplotlib() -> None:
     provide_fonts()
     from matplotlib import artist
 
-    artist.kwdoc = lambda _: ""
+    def nothing(artist: object) -> str:
+        return ""
+
+    artist.kwdoc = nothing

@@ -54,7 +54,8 @@ class Factor:
         """G^T G r."""
         image = np.einsum("ij,ij->i", self.entries, residual[self.columns])
         spread = self.entries * image[:, None]
-        return np.bincount(self.columns.ravel(), spread.ravel(), minlength=len(residual))
+        summed = np.bincount(self.columns.ravel(), spread.ravel(), minlength=len(residual))
+        return np.asarray(summed, np.float64)
 
 
 @kernel

@@ -19,7 +19,7 @@ __all__ = ["chebyshev_points", "lebesgue", "quadratic_near", "quadratic_part"]
 
 # Bernstein coefficients of 1, x and 2 x^2 - 1 on [-1, 1], a column each; along both axes at once.
 _BERNSTEIN: FloatArray = np.array([[1.0, -1.0, 1.0], [1.0, 0.0, -3.0], [1.0, 1.0, 1.0]])
-_BERNSTEIN_BOTH: FloatArray = np.kron(_BERNSTEIN, _BERNSTEIN).T
+_BERNSTEIN_BOTH: FloatArray = np.asarray(np.kron(_BERNSTEIN, _BERNSTEIN).T, np.float64)
 
 
 def chebyshev_points(degree: int) -> FloatArray:
@@ -83,7 +83,7 @@ def _lagrange(degree: int, at: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)
 def _coefficients(degree: int) -> FloatArray:
     """From values at the Chebyshev points of an interval to the coefficients there."""
-    return np.linalg.inv(_chebyshev(degree, 2.0 * chebyshev_points(degree)))
+    return np.asarray(np.linalg.inv(_chebyshev(degree, 2.0 * chebyshev_points(degree))), np.float64)
 
 
 def _chebyshev(degree: int, x: FloatArray) -> FloatArray:
