@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import whereish as wh
 from whereish.data import grids as map_sources
 from whereish.data.grids import map_from_zones, read_grid, tract_values
 from whereish.errors import InvalidInput
@@ -129,8 +130,37 @@ def test_zones_of_another_form_are_refused_in_a_sentence(tmp_path: Path):
     for ring in ([["0", "0"]] * 4, [[0, 0], [1, 1], [0, 0]], [0, 1, 2, 3], [[0]] * 4):
         with pytest.raises(InvalidInput, match="zone 0"):
             map_from_zones(zones(ring), RASTER, default="1/km")
-    with pytest.raises(InvalidInput, match="must be a level per length"):
+    with pytest.raises(InvalidInput, match="zone 0: epsilon must be a level per length"):
         map_from_zones(zones(square(0, 0, 200), level="1_1/km"), RASTER, default="1/km")
+    for broken in (7, {"geometry": [1]}, {"geometry": {"type": "Polygon"}}):
+        made = zones(square(0, 0, 200))
+        made["features"] = [{**made["features"][0], **broken} if broken != 7 else 7]
+        with pytest.raises(InvalidInput, match="zone 0 must"):
+            map_from_zones(made, RASTER, default="1/km")
+
+
+def test_a_zone_may_say_its_mean_error():
+    def level_of(error: str) -> wh.Epsilon:
+        return wh.wanted_level(mean_error=error)
+
+    made = zones(square(0, 0, 200))
+    made["features"][0]["properties"] = {"mean_error": "600 m", "name": "clinic"}
+    levels = map_from_zones(made, RASTER, default="1/km", of_error=level_of).values
+    assert levels[0, 0] == wh.wanted_level(mean_error="600 m").per_m
+    assert levels[-1, -1] == 1e-3
+    for properties, why in (
+        ({"mean_error": "600 m", "epsilon": "1/km"}, "one of them"),
+        ({"mean_error": 600}, "such as '300 m'"),
+        ({}, "such as '300 m'"),
+        (None, "such as '300 m'"),
+        ({"mean_error": "600"}, "zone 0: mean_error must be a number and a unit"),
+    ):
+        made["features"][0]["properties"] = properties
+        with pytest.raises(InvalidInput, match=why):
+            map_from_zones(made, RASTER, default="1/km", of_error=level_of)
+    made["features"][0]["properties"] = {"mean_error": "600 m"}
+    with pytest.raises(InvalidInput, match=r"'epsilon' such as '0\.5/km'$"):
+        map_from_zones(made, RASTER, default="1/km")
 
 
 def density(grid: map_sources.Grid) -> PrivacyMap:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import shlex
 import sys
@@ -19,6 +20,15 @@ from unittest import mock
 import pytest
 
 TABLE = Path(__file__).with_name("mistakes.txt")
+
+
+def zones(kind: str, **properties: object) -> str:
+    """GeoJSON with one zone."""
+    ring = [[2.3, 48.8], [2.4, 48.8], [2.4, 48.9], [2.3, 48.8]]
+    shape = {"type": kind, "coordinates": [ring] if kind == "Polygon" else ring[0]}
+    zone = {"type": "Feature", "properties": properties, "geometry": shape}
+    return json.dumps({"type": "FeatureCollection", "features": [zone]})
+
 
 FILES = {
     "trips.csv": "lon,lat,who,time\n2.35,48.85,a,2026-01-31T08:15\n2.36,48.86,b,2026-01-31T09:15\n",
@@ -36,6 +46,31 @@ FILES = {
     "notes.txt": "hi",
     "no_map.npz": "hi",
     "there.csv": "precious",
+    "there.npz": "precious",
+    "quote.csv": 'lon,lat,who\n2.35,48.85,"a\n2.36,48.86,b\n',
+    "twice.csv": "lon,lat,lon\n2.35,48.85,1\n",
+    "nan.csv": "lon,lat\n2.35,48.85\nNaN,48.86\n",
+    "infinite.csv": "lon,lat\n2.35,48.85\ninf,48.86\n",
+    "ragged.csv": "lon,lat,who\n2.35,48.85\n2.36,48.86,c,d\n",
+    "metres.csv": "x,y\n261845.7,6250566.7\n261900.1,6250600.2\n",
+    "minutes.csv": "lon,lat\n2°21'E,48°51'N\n",
+    "e7.csv": "longitudeE7,latitudeE7\n23522000,488566000\n",
+    "list.json": '[{"lat": 48.85, "lon": 2.35}]',
+    "book.xlsx": "PK",
+    "broken.geojson": '{"type": "Feature"',
+    "areas.geojson": zones("Polygon"),
+    "levels.geojson": zones("Polygon", level=3),
+    "metre.geojson": zones("Polygon", mean_error="600"),
+    "both.geojson": zones("Polygon", mean_error="600 m", epsilon="1/km"),
+    "points.geojson": zones("Point", epsilon="1/km"),
+    "text.parquet": "lon,lat\n2.35,48.85\n",
+    "broken.gpx": "<gpx><trk>",
+    "packed.csv.gz": "not packed",
+    "negative.csv": "lon,lat,prior\n2.35,48.85,-0.5\n2.36,48.86,1.5\n",
+    "nobody.csv": "lon,lat,prior\n2.35,48.85,0\n2.36,48.86,0\n",
+    "broken.toml": "[ledger\n",
+    "bare.toml": "",
+    "folder.csv/notes.txt": "",
     "empty_folder/.keep": "",
 }
 
@@ -103,7 +138,7 @@ def test_what_is_typed_is_answered(typed, answer):
 
 def test_there_are_enough_of_them_and_no_answer_quotes_a_place():
     table = read_table()
-    assert len(table) >= 230  # some 25 that newcomers met, and more than 200 others
+    assert len(table) >= 280  # some 25 that newcomers met, and more than 250 others
     assert len({typed for typed, _ in table}) == len(table)
     for _, answer in table:
         assert not re.search(r"48[.,]8[56]|2[.,]3[0-9]", answer), answer

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ __all__ = [
     "tract_values",
 ]
 
+_ERROR = "mean_error"
 _BLOCK = 2**18
 """Places looked up at once, which bounds the memory."""
 
@@ -47,10 +49,12 @@ def map_from_zones(
     *,
     default: Epsilon | str,
     property_name: str = "epsilon",
+    of_error: Callable[[str], Epsilon] | None = None,
 ) -> PrivacyMap:
     """Levels per zone: "tight around home and the clinic", `default` elsewhere.
 
-    `zones` is GeoJSON, each (multi)polygon with a property like ``"epsilon": "0.5/km"``.
+    `zones` is GeoJSON, each (multi)polygon with a property like ``"epsilon": "0.5/km"``; or
+    ``"mean_error": "300 m"``, if `of_error` says which level has such an error.
     Coordinates are degrees if the raster's plane has a coordinate system, and metres of
     the plane otherwise.  Where zones overlap, the tightest level counts.
     """
@@ -60,7 +64,8 @@ def map_from_zones(
     levels = np.full(len(raster), np.inf)
     centres = raster.centres()
     for index, feature in enumerate(features):
-        inside, level = _zone(feature, index, centres, raster.plane, property_name)
+        level = _zone_level(feature, index, property_name, of_error)
+        inside = _zone(feature, index, centres, raster.plane)
         if not inside.any():
             # It would be lost, and with it the protection that it asks for.
             raise InvalidInput(
@@ -85,27 +90,47 @@ def _features(zones: str | Path | dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _zone(
-    feature: dict[str, Any], index: int, centres: FloatArray, plane: Plane, property_name: str
-) -> tuple[NDArray[np.bool_], float]:
-    """Which centres a zone holds, and its level."""
-    shape: dict[str, Any] = feature.get("geometry") or {}
-    if shape.get("type") not in ("Polygon", "MultiPolygon"):
-        raise InvalidInput(
-            f"zone {index} must be a Polygon or MultiPolygon; got {shape.get('type')!r}"
-        )
-    text = (feature.get("properties") or {}).get(property_name)
-    if not isinstance(text, str):
-        raise InvalidInput(f"zone {index} must have a property {property_name!r} such as '0.5/km'")
-    level = Epsilon.of(text).per_m
-    coordinates: list[Any] = shape["coordinates"]
+    feature: dict[str, Any], index: int, centres: FloatArray, plane: Plane
+) -> NDArray[np.bool_]:
+    """Which centres a zone holds."""
+    shape: Any = feature.get("geometry")
+    kind = shape.get("type") if isinstance(shape, dict) else None
+    if kind not in ("Polygon", "MultiPolygon"):
+        raise InvalidInput(f"zone {index} must be a Polygon or MultiPolygon; got {kind!r}")
+    coordinates = shape.get("coordinates")
     inside = np.zeros(len(centres), np.bool_)
-    for rings in [coordinates] if shape["type"] == "Polygon" else coordinates:
+    for rings in [coordinates] if kind == "Polygon" else _list(coordinates, index):
         polygon = np.zeros(len(centres), np.bool_)
-        for ring in rings:
+        for ring in _list(rings, index):
             # Even-odd rule: a hole is inside twice.
-            polygon ^= _inside(centres, _in_plane(_ring(ring, index), plane))
+            polygon ^= _inside(centres, _in_plane(_ring(ring, index), plane, index))
         inside |= polygon
-    return inside, level
+    return inside
+
+
+def _zone_level(
+    feature: Any, index: int, name: str, of_error: Callable[[str], Epsilon] | None
+) -> float:
+    """The level per metre that a zone states, itself or by its mean error."""
+    if not isinstance(feature, dict):
+        raise InvalidInput(f"zone {index} must be a GeoJSON Feature")
+    own = feature.get("properties")
+    readers = {name: Epsilon.of} if of_error is None else {name: Epsilon.of, _ERROR: of_error}
+    said = {key: own[key] for key in readers if isinstance(own, dict) and own.get(key) is not None}
+    if len(said) != 1 or not all(isinstance(text, str) for text in said.values()):
+        other = "" if of_error is None else f", or {_ERROR!r} such as '300 m' (one of them)"
+        raise InvalidInput(f"zone {index} must have a property {name!r} such as '0.5/km'{other}")
+    ((key, text),) = said.items()
+    try:
+        return readers[key](text).per_m
+    except InvalidInput as error:
+        raise InvalidInput(f"zone {index}: {error}") from None
+
+
+def _list(value: Any, index: int) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidInput(f"zone {index} must have coordinates as GeoJSON has them")
+    return value
 
 
 def _ring(ring: Any, index: int) -> FloatArray:
@@ -115,8 +140,13 @@ def _ring(ring: Any, index: int) -> FloatArray:
     return corners[:, :2]
 
 
-def _in_plane(ring: FloatArray, plane: Plane) -> FloatArray:
-    return ring if plane.crs is None else plane.from_degrees(ring[:, 0], ring[:, 1]).coordinates
+def _in_plane(ring: FloatArray, plane: Plane, index: int) -> FloatArray:
+    if plane.crs is None:
+        return ring
+    try:
+        return plane.from_degrees(ring[:, 0], ring[:, 1]).coordinates
+    except InvalidInput as error:
+        raise InvalidInput(f"zone {index}: {error}") from None
 
 
 def _inside(points: FloatArray, ring: FloatArray) -> NDArray[np.bool_]:
@@ -185,12 +215,15 @@ def read_tracts(path: str | Path, *, layer: str | None = None) -> GeoDataFrame:
             return gpd.read_parquet(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of several layers the first is read
-            return gpd.read_file(path, engine="pyogrio", layer=layer)
+            read = gpd.read_file(path, engine="pyogrio", layer=layer)
     except (OSError, ValueError, DataLayerError, DataSourceError):
         raise InvalidInput(
             f"the tracts {path.name} cannot be read as GeoParquet or by GDAL: is there no such file"
             " or layer, or is it damaged?"
         ) from None
+    if not isinstance(read, gpd.GeoDataFrame):
+        raise InvalidInput(f"{path.name} has no shapes: tracts are polygons, with densities")
+    return read
 
 
 def tract_region(tracts: GeoDataFrame) -> Box:

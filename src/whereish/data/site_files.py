@@ -34,7 +34,8 @@ def read_sites(
     from whereish.space.sphere import Sphere
 
     if not path.is_file():
-        raise InvalidInput(f"the sites {path.name} are not a file: there is nothing at that path")
+        found = "that is a folder" if path.is_dir() else "there is nothing at that path"
+        raise InvalidInput(f"the sites {path.name} are not a file: {found}")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)

@@ -30,7 +30,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from whereish.arrays import FloatArray
+from whereish.arrays import FloatArray, IntArray, least_around
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Closest, Remap, Remapped
 from whereish.mechanisms.calibration import TrueRadii, probability
@@ -99,14 +99,9 @@ class _Finite:
 
     def quantile(self, chance: float) -> float:
         wanted = probability(chance) * (1 + 2.0**-40)
-        if self.prior is None:
-            worst = max(int((sums < wanted).sum(axis=1).max()) for sums in self._sums())
-        else:
-            mean, start = np.zeros(_BINS + 1), 0
-            for sums in self._sums():
-                mean += self.prior[start : start + len(sums)] @ sums
-                start += len(sums)
-            worst = int((mean < wanted).sum())
+        worst = (
+            self._worst_bin(wanted) if self.prior is None else self._mean_bin(wanted, self.prior)
+        )
         distance = min(worst, _BINS) * self._step + self.slack
         return distance if self.plane is None else self.plane.true_distance(distance)
 
@@ -117,7 +112,12 @@ class _Finite:
         bins = math.floor((left - self.slack) / self._step * (1 + 2.0**-40))
         if bins < 0:
             return 0.0
-        held = np.concatenate([sums[:, min(bins, _BINS)] for sums in self._sums()])
+        held = np.concatenate(
+            [
+                1.0 - lift * (1.0 - (chances * (far <= bins)).sum(axis=1))
+                for _, chances, far, lift in self._binned()
+            ]
+        )
         share = held.min() if self.prior is None else self.prior @ held
         return float(min(max(share * (1 - 2.0**-40), 0.0), 1.0))
 
@@ -125,18 +125,37 @@ class _Finite:
     def _step(self) -> float:
         return max(self.largest, 1e-9) / _BINS
 
-    def _sums(self) -> Iterator[FloatArray]:
-        """For each secret: the probability of a distance up to each multiple of the step."""
+    def _binned(self) -> Iterator[tuple[slice, FloatArray, IntArray, FloatArray]]:
+        """Batches of secrets: which, the chances of their reports, multiples of the step, lifts."""
         start = 0
         for chances, distances in self.rows():
-            bins = np.ceil(distances / self._step * (1 - 2.0**-40)).astype(np.int64)
-            bins += np.arange(len(bins))[:, None] * (_BINS + 1)
-            counts = np.bincount(bins.ravel(), chances.ravel(), len(bins) * (_BINS + 1))
-            sums = np.cumsum(counts.reshape(len(bins), -1), axis=1, dtype=np.float64)
-            if self.lift is not None:
-                sums = 1.0 - self.lift[start : start + len(bins), None] * (1.0 - sums)
-            start += len(bins)
-            yield sums
+            which = slice(start, start + len(chances))
+            lift = np.ones(len(chances)) if self.lift is None else self.lift[which]
+            far = np.ceil(distances / self._step * (1 - 2.0**-40)).astype(np.int64)
+            start += len(chances)
+            yield which, chances, far, lift
+
+    def _worst_bin(self, wanted: float) -> int:
+        """The least multiple of the step that holds every secret's report as often as wanted."""
+        worst = 0
+        for _, chances, far, lift in self._binned():
+            order = np.argsort(far, axis=1)
+            sums = np.cumsum(np.take_along_axis(chances, order, axis=1), axis=1)
+            enough = 1.0 - lift[:, None] * (1.0 - sums) >= wanted
+            if not enough.any(axis=1).all():
+                return _BINS
+            first = np.take_along_axis(order, enough.argmax(axis=1)[:, None], axis=1)
+            worst = max(worst, int(np.take_along_axis(far, first, axis=1).max()))
+        return worst
+
+    def _mean_bin(self, wanted: float, prior: FloatArray) -> int:
+        """The least that holds the report as often as wanted in the prior's mean."""
+        counts, least = np.zeros(_BINS + 1), 0.0
+        for which, chances, far, lift in self._binned():
+            shares = (prior[which] * lift)[:, None] * chances
+            counts += np.bincount(far.ravel(), shares.ravel(), _BINS + 1)
+            least += float(prior[which] @ (1.0 - lift))
+        return int((least + np.cumsum(counts) < wanted).sum())
 
 
 def report_errors(
@@ -255,9 +274,7 @@ def map_errors(
 
 def _lift(mechanism: EikonalMechanism) -> FloatArray:
     """e^(m s) of each cell: half its diagonal at the largest level around."""
-    from scipy.ndimage import maximum_filter
-
-    levels = maximum_filter(mechanism.map.plane_levels(), size=3, mode="nearest")
+    levels = -least_around(-mechanism.map.plane_levels())
     return np.asarray(np.exp(levels * math.hypot(*mechanism.map.sides) / 2).ravel())
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import click
 
-from whereish.errors import MissingExtra, import_extra
+from whereish.audit.pictures.fonts import provide_fonts
+from whereish.errors import import_extra
 
 __all__ = [
     "COLOURS",
@@ -61,6 +62,7 @@ def say(line: str) -> None:
 @contextmanager
 def styled() -> Iterator[None]:
     """Within it, all that is drawn has the style."""
+    provide_fonts()
     matplotlib = import_extra("matplotlib", "plot")
     cycler = import_extra("cycler", "plot")
     cycle = cycler.cycler(color=COLOURS) + cycler.cycler(linestyle=DASHES)
@@ -86,11 +88,10 @@ def figure(x_label: str, y_label: str) -> Any:
 
 
 def _new(width: float, height: float) -> Any:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot") from None
+    provide_fonts()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     drawing = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(drawing)
     return drawing

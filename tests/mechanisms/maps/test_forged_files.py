@@ -85,6 +85,23 @@ def test_the_honest_file_is_read(kind, forge):
     assert read.guarantee.to_json() == mechanism.guarantee.to_json()
 
 
+@pytest.mark.parametrize("kind", ["bilinear", "continuous"])
+def test_a_file_whose_bound_is_weaker_than_that_of_today_is_read(kind, forge):
+    mechanism = built(kind, two_cells())
+    assert isinstance(mechanism, EikonalMechanism)
+    weaker = replace(
+        mechanism, built=replace(mechanism.built, gradient_factor=(1 + mechanism.factor) / 2)
+    )
+    said = {"gradient_factor": weaker.factor, "guarantee": weaker.guarantee.to_json()}
+    read = load(forge(mechanism, **said))
+    assert mechanism.factor < weaker.factor < 1.0
+    assert read.factor == mechanism.factor  # of its numbers, which bear out more
+    assert read.guarantee.to_json() == mechanism.guarantee.to_json()
+    for claim in (1.01, 0.99 * mechanism.factor):
+        with pytest.raises(NotPrivate, match="bear out"):
+            load(forge(mechanism, **{**said, "gradient_factor": claim}))
+
+
 @pytest.mark.parametrize("kind", ["cells", "bilinear", "continuous", "query"])
 def test_weights_whose_masses_wrap_around_are_refused(kind, forge):
     """k·t[0] = 0 modulo 2^64: the report says that it is not the secret's own cell."""

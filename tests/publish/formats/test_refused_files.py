@@ -7,6 +7,7 @@ import re
 import sqlite3
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 import shapely
@@ -256,3 +257,31 @@ def test_entities_in_gpx(tmp_path):
         gpx('<wpt lat="48" lon="2"><name>&a9;</name></wpt>', head=head)
     )
     refused(tmp_path / "in.gpx", tmp_path / "o.csv", "has a document type")
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ('lon,lat,name\n2.35,48.85,"ab\n2.36,48.86,c\n', 1),  # nothing closes it
+        ('lon,lat,name\n2.35,48.85,x\n2.36,48.86,"ab\n2.37,48.87,c"\n', 2),
+        ('lon,lat,name\r\n2.35,48.85,"ab\r\n2.36,48.86,c\r\n2.37,48.87,d"\r\n', 1),
+        ('name,lon,lat\n"ab,2.35,48.85\nc",2.36,48.86\n', 1),
+        ('lon,name,lat\n2.35,"ab,48.85\n2.36,c",48.86\n', 1),
+    ],
+)
+def test_a_lost_quotation_mark_does_not_publish_the_rows_that_it_takes_in(tmp_path, text, row):
+    source, output = tmp_path / "people.csv", tmp_path / "out.csv"
+    source.write_text(text, newline="")
+    plan = {"lon": "lon", "lat": "lat", "epsilon": "1/km", "keep": ["name"]}
+    with pytest.raises(InvalidInput, match=f"column 'name' of row {row}: is a quotation mark"):
+        wh.sanitize(source, output, **plan)
+    assert not output.exists()
+
+
+def test_values_of_several_lines_are_kept(tmp_path):
+    source, output = tmp_path / "people.csv", tmp_path / "out.csv"
+    source.write_text('lon,lat,home\n2.35,48.85,"5, rue A\nParis"\n2.36,48.86,"b\nc"\n')
+    wh.sanitize(source, output, lon="lon", lat="lat", epsilon="1/km", keep=["home"])
+    assert pa_csv.read_csv(output, parse_options=pa_csv.ParseOptions(newlines_in_values=True))[
+        "home"
+    ].to_pylist() == ["5, rue A\nParis", "b\nc"]

@@ -22,6 +22,7 @@ from whereish.errors import (
 )
 from whereish.publish.ledger.ledger import Charge, Ledger
 from whereish.publish.release import staging as staging_module
+from whereish.publish.release.durable import locked
 from whereish.publish.release.staging import abandon, finish, staging
 
 ROOT = Path(__file__).parents[3]
@@ -278,3 +279,11 @@ def test_a_system_without_posix_locks_has_the_same_rules(tmp_path, monkeypatch):
     assert (tmp_path / "out.csv").exists()
     assert ledger.statement("a").spent_per_m == 1.0
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_folder_that_cannot_be_made_is_said_not_tried_for_ever(tmp_path):
+    with (
+        pytest.raises(InvalidInput, match="cannot be made or opened"),
+        locked(tmp_path / "a" / "b"),
+    ):
+        pass

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,26 +36,21 @@ def plot(thing: Any, path: str | Path | None = None) -> Any:
     return saved(_drawn(thing), path)
 
 
-def _drawn(thing: Any) -> Any:
-    from whereish.audit.comparison import Comparison
-    from whereish.audit.pictures.comparison import draw_comparison
-    from whereish.audit.pictures.maps import draw_map
-    from whereish.audit.pictures.mechanisms import draw_channel, draw_noise, draw_trace
-    from whereish.mechanisms.calibration import TrueRadii
-    from whereish.mechanisms.channels.channel import Channel
-    from whereish.mechanisms.maps.eikonal import EikonalMechanism
-    from whereish.mechanisms.traces.release import TraceRelease
+_PICTURES = (
+    ("mechanisms.maps.eikonal", "EikonalMechanism", "maps", "draw_map"),
+    ("mechanisms.channels.channel", "Channel", "mechanisms", "draw_channel"),
+    ("mechanisms.calibration", "TrueRadii", "mechanisms", "draw_noise"),
+    ("mechanisms.traces.release", "TraceRelease", "mechanisms", "draw_trace"),
+    ("audit.comparison", "Comparison", "comparison", "draw_comparison"),
+)
+"""The home and name of a class, and those of the function that draws what is of it."""
 
-    pictures: tuple[tuple[type[Any], Callable[[Any], Any]], ...] = (
-        (EikonalMechanism, draw_map),
-        (Channel, draw_channel),
-        (TrueRadii, draw_noise),
-        (TraceRelease, draw_trace),
-        (Comparison, draw_comparison),
-    )
-    for kind, draw in pictures:
-        if isinstance(thing, kind):
-            return draw(thing)
+
+def _drawn(thing: Any) -> Any:
+    for home, kind, room, draw in _PICTURES:
+        loaded = sys.modules.get(f"whereish.{home}")  # as it is, where there is a thing of it
+        if loaded is not None and isinstance(thing, getattr(loaded, kind)):
+            return getattr(import_module(f"whereish.audit.pictures.{room}"), draw)(thing)
     raise InvalidInput(
         "there are pictures of channels, maps, continuous noise, releases of traces and"
         f" comparisons; got {type(thing).__name__}"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chosen_places", "draw_map"]
 
+_WIDTH, _PANEL, _GAP = 11.0, 3.6, 1.7  # inches
 _SHOWN = 1e-5  # of the largest probability: what is rarer has the lightest shade
 
 
@@ -28,19 +29,24 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
     cells = chosen_places(mechanism)
     origin = np.asarray(privacy_map.origin)
     box = mechanism.reports.box
+    height = min(max(2 * _PANEL * box.height / box.width + 2.6, 5.0), 14.0)
     drawing = figure(
-        11,
-        min(max(2 * 4.2 * box.height / box.width + 1.6, 5.0), 14.0),
+        _WIDTH,
+        height,
         f"Privacy map of {levels.shape[0]} x {levels.shape[1]} cells, and where three places are"
         " reported",
     )
     from matplotlib.colors import LogNorm
 
-    panels = drawing.subplots(2, 2).ravel()
+    drawing.set_layout_engine("none")  # all places are known: finding them takes a tenth
+    sides = {"left": 0.6 / _WIDTH, "right": (0.6 + 2 * _PANEL + _GAP) / _WIDTH}
+    ends = {"bottom": 0.6 / height, "top": 1 - 0.85 / height}
+    apart = {"wspace": _GAP / _PANEL, "hspace": 0.9 / ((height - 2.35) / 2)}
+    panels = drawing.subplots(2, 2, gridspec_kw={**sides, **ends, **apart}).ravel()
     image = panels[0].imshow(
         levels, origin="lower", extent=_extent(privacy_map.raster.box, origin), cmap="cividis"
     )
-    bar = drawing.colorbar(image, ax=panels[0], shrink=0.85)
+    bar = drawing.colorbar(image, cax=panels[0].inset_axes([1.04, 0.08, 0.05, 0.84]))
     bar.set_label("level asked for (per km)")
     panels[0].set_title(
         f"Levels; in use on average {mechanism.lowered.mean():.3f} of them", fontsize=10
@@ -61,8 +67,10 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
             norm=norm,
         )
         panel.set_title(f"Reports of {name} ({levels.flat[cell]:.2f} per km)", fontsize=10)
-    bar = drawing.colorbar(image, ax=list(panels[1:]), shrink=0.6, extend="min")
+    beside = drawing.add_axes((sides["right"] + 0.35 / _WIDTH, 0.2, 0.25 / _WIDTH, 0.6))
+    bar = drawing.colorbar(image, cax=beside, extend="min")
     bar.minorticks_off()  # each would be laid out like a label
+    bar.formatter = _percent  # powers of ten would have to be typeset
     grey = "; grey cells are never reported" if never else ""
     bar.set_label(f"probability of a cell as report{grey}")
     for name, cell in cells.items():
@@ -86,7 +94,12 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
     for panel in panels:
         panel.set_xlabel("easting (km)")
         panel.set_ylabel("northing (km)")
+        panel.locator_params(nbins=5, steps=[1, 2, 5, 10])
     return drawing
+
+
+def _percent(probability: float, _: int) -> str:
+    return f"{100 * probability:g}%"
 
 
 def _beyond_middle(panel: Any, x: float, y: float) -> tuple[bool, bool]:

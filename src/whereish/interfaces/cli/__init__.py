@@ -69,13 +69,13 @@ _COMMANDS_MEANT = {
 """What people call a command that has another name here."""
 
 
-def _did_you_mean(given: str, names: Iterable[str]) -> str:
+def _did_you_mean(given: str, names: Iterable[str], *, alike: float = 0.6) -> str:
     """The nearest of our own names; what was given is not quoted, since it might be a place."""
-    known = list(names)
+    known = {name.lstrip("-"): name for name in names}  # dashes make any two options alike
     near = [_COMMANDS_MEANT.get(given, "")]
     if near[0] not in known:
-        near = difflib.get_close_matches(given, known, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+        near = difflib.get_close_matches(given.lstrip("-"), known, 1, alike)
+    return f"; did you mean {known[near[0]]}?" if near else ""
 
 
 class LazyGroup(click.Group):
@@ -126,7 +126,10 @@ def _sentence(error: click.ClickException) -> str:
     elif isinstance(error, click.NoSuchOption):
         name = error.option_name
         named = f" {name}" if _WORDS.fullmatch(name) else ""  # -48.8 is read as an option, too
-        what = f"no such option{named}{_nearest_option(error)}"
+        near = _nearest_option(error)
+        if not near and where == "whereish":
+            return f"options follow their command, as in 'whereish report{named or ' --at'} ...'"
+        what = f"no such option{named}{near}"
     elif where == "whereish":
         near = "" if context is None else context.meta.get(_NEAR, "")
         what = f"the command must be one of {', '.join(sorted(COMMANDS))}{near}"
@@ -182,7 +185,8 @@ def _nearest_option(error: click.NoSuchOption) -> str:
     for name in _MEANT.get(error.option_name, ()):
         if name in options:
             return f"; did you mean {name}?"
-    return _did_you_mean(error.option_name, options)
+    few = error.ctx is not None and error.ctx.parent is None  # whereish itself has two
+    return _did_you_mean(error.option_name, options, alike=0.8 if few else 0.6)
 
 
 def _say_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from whereish.interfaces.cli.build_map import build_map
-from whereish.interfaces.cli.outputs import check_output
+from whereish.interfaces.cli.outputs import MECHANISMS, check_output
 from whereish.interfaces.cli.parameters import (
     POSITIVE,
     SITES,
@@ -72,7 +72,7 @@ def optimal(
     from whereish.data.site_files import read_sites
     from whereish.mechanisms.channels.optimal import optimal_channel
 
-    check_output(output, overwrite=overwrite)
+    check_output(output, overwrite=overwrite, suffix=MECHANISMS)
     sites, prior = read_sites(source, epsilon, lambda line: click.echo(line, err=True))
     with live_bounds() as show:
         channel = optimal_channel(

@@ -10,7 +10,7 @@ from typing import Any, cast
 import click
 
 from whereish.errors import InvalidInput
-from whereish.interfaces.cli.outputs import check_output
+from whereish.interfaces.cli.outputs import MECHANISMS, check_output
 from whereish.interfaces.cli.parameters import (
     BBOX,
     LEVEL,
@@ -141,7 +141,7 @@ def build_map(
     from whereish.interfaces.cli.map_sources import Asked, sourced_map
     from whereish.mechanisms.maps.eikonal import EikonalMechanism
 
-    check_output(output, overwrite=overwrite)
+    check_output(output, overwrite=overwrite, suffix=MECHANISMS)
     slope, offset = linear_formula(formula)
     blur = None if smooth is None else Length.positive(smooth, name="--smooth")
     if stricter and blur is None:

@@ -20,6 +20,7 @@ from whereish.data.systems import outline
 from whereish.data.warp import MOST_PLACES, Warped
 from whereish.errors import InvalidInput
 from whereish.mechanisms.maps.options import check_map_size
+from whereish.mechanisms.wanted_level import wanted_level
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 from whereish.space.box import Box
@@ -124,7 +125,9 @@ def _zones(source: Path, asked: Asked) -> tuple[PrivacyMap, str]:
     if asked.region is None:
         raise InvalidInput("zones need --region, where secrets may be: they do not fill it")
     raster = _raster(_plane(asked.crs, asked.region), asked)
-    made = map_from_zones(source, raster, default=asked.default)
+    made = map_from_zones(
+        source, raster, default=asked.default, of_error=lambda error: wanted_level(mean_error=error)
+    )
     return made, f"{source.name}: zones on {raster.plane.description}"
 
 

@@ -84,7 +84,9 @@ class EpsilonType(SafeParamType):
         except WhereishError as error:
             # A comma is no part of a level: it may be a place in the wrong option.
             said = (
-                "must be a level per length, such as 'ln(4)/200 m'" if "," in str(value) else error
+                "must be a level per length, such as 'ln(4)/200 m' or '1.07/km' (with a point)"
+                if "," in str(value)
+                else error
             )
             self.fail(str(said), param, ctx)
 

@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincc
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
@@ -127,6 +126,8 @@ def _survival(noise: Noise) -> Callable[[FloatArray], FloatArray]:
             f" {type(noise).__name__}: for finite mechanisms use bayesian_remap"
         )
     level = noise.level
+    from scipy.special import gammaincc
+
     return lambda r: np.asarray(gammaincc(2.0, level * r))
 
 

@@ -25,13 +25,15 @@ def locked(folder: Path) -> Iterator[None]:
             yield
         return
     while True:
+        made = False
         try:
             with contextlib.suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
+            made = True
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            continue
         except OSError as error:
+            if made and isinstance(error, FileNotFoundError):
+                continue  # its former owner has just removed it
             raise InvalidInput(
                 f"the hidden folder {folder.name} of the output cannot be made or opened"
                 f" ({error.strerror})"

@@ -97,6 +97,8 @@ class Manifest:
 @contextlib.contextmanager
 def staging(output: Path) -> Iterator[Staging]:
     """The locked hidden folder of `output`; it is gone afterwards unless a manifest is in it."""
+    if not output.name:
+        raise InvalidInput("the output must have a name; got the folder that it would be in")
     if not output.parent.is_dir():
         raise InvalidInput(f"the folder of the output {output.name} does not exist")
     folder = output.with_name(f".{output.name}.whereish")

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +27,14 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.privacy.maps.privacy_map import log_laplacian
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
+from whereish.solvers.eikonal.preconditioner import Factor
 
 __all__ = ["Inverse", "Weights", "closed_form_weights", "nonnegative_weights"]
 
 Product: TypeAlias = Callable[[FloatArray], FloatArray]
 """v -> E·v."""
-Factor: TypeAlias = "sp.csr_matrix[np.float64]"
-"""A preconditioner's factor G: G'G is close to the inverse of E."""
 Inverse: TypeAlias = Callable[[NDArray[np.bool_]], Factor]
-"""That of the block of E of some free cells."""
+"""The preconditioner of the block of E of some free cells."""
 Hopeless: TypeAlias = Callable[[FloatArray, float], bool]
 """Whether to give up, from E·w - 1 and about what its residual is."""
 End: TypeAlias = Literal["reached", "spent", "hopeless"]
@@ -105,7 +101,7 @@ class _Exchange:
     image: FloatArray
     free: NDArray[np.bool_]
     products: int = 0
-    _known: tuple[NDArray[np.bool_], Factor, Factor] | None = None
+    _known: tuple[NDArray[np.bool_], Factor] | None = None
 
     def solve(self, target: FloatArray, tolerance: float, hopeless: Hopeless) -> End:
         """Move to the minimum for b = `target`, to `tolerance`; how it ended.
@@ -145,8 +141,7 @@ class _Exchange:
         residual = np.where(self.free, target - self.image, 0.0)
         direction, rz, first = np.zeros_like(residual), 1.0, True
         while np.abs(residual).max() > tolerance and self.products < end:
-            factor, transpose = self._factor()
-            z = np.where(self.free, np.asarray(transpose @ (factor @ residual)), 0.0)
+            z = np.where(self.free, self._factor().preconditioned(residual), 0.0)
             rz, previous = float(residual @ z), rz
             direction = z if first else z + (rz / previous) * direction
             first = False
@@ -159,13 +154,12 @@ class _Exchange:
             self.image = self.image + (rz / curvature) * image
             residual = np.where(self.free, target - self.image, 0.0)
 
-    def _factor(self) -> tuple[Factor, Factor]:
-        """The preconditioner's factor and its transpose, for about the cells that are free."""
+    def _factor(self) -> Factor:
+        """The preconditioner's factor, for about the cells that are free."""
         known = self._known
         if known is None or (known[0] != self.free).mean() > _STALE:
-            factor = self.inverse(self.free)
-            known = self._known = self.free.copy(), factor, factor.T.tocsr()
-        return known[1:]
+            known = self._known = self.free.copy(), self.inverse(self.free)
+        return known[1]
 
 
 def nonnegative_weights(

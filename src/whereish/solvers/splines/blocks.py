@@ -27,6 +27,25 @@ Block: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.fl
 """Logarithms a_y(c) and masses, (cells, 64) each, and the largest logarithm of each cell."""
 
 
+def _polar_weights(s: float, t: float) -> list[float]:
+    """Weights of three control points in the polar form of their quadratic at (s, t)."""
+    return [(1 - s) * (1 - t), s * (1 - t) + t * (1 - s), s * t]
+
+
+_FOURTHS: NDArray[np.float32] = np.array(
+    [
+        [
+            _polar_weights(q / 4, q / 4),
+            _polar_weights(q / 4, (q + 1) / 4),
+            _polar_weights((q + 1) / 4, (q + 1) / 4),
+        ]
+        for q in range(4)
+    ],
+    np.float32,
+)
+"""From control points along an axis to those on its q-th fourth: (4, 3, 3), exact in binary."""
+
+
 @kernel
 def _total(p: Any, q: Any) -> float:
     """The sum of 64 numbers, pairwise."""
@@ -129,6 +148,20 @@ def add_sums(
 
 
 @kernel
+def _largest(top: Any) -> float:
+    """The largest of 64 numbers >= 0, which are overwritten; infinite where one is not a number."""
+    wrong = 0
+    for k in range(LANES):
+        wrong += top[k] != top[k]
+    half = LANES // 2
+    while half:
+        for k in range(half):
+            top[k] = max(top[k], top[k + half])
+        half //= 2
+    return np.inf if wrong else np.float64(top[0])
+
+
+@kernel
 def _worst(V: Any, inverse: Any, top: Any) -> float:
     """The largest |V|^2 / e^2 over nine control points and 64 reports."""
     for k in range(LANES):
@@ -137,12 +170,7 @@ def _worst(V: Any, inverse: Any, top: Any) -> float:
         s = inverse[m]
         for k in range(LANES):
             top[k] = max(top[k], (V[0, m, k] * V[0, m, k] + V[1, m, k] * V[1, m, k]) * s)
-    best = np.float32(0.0)
-    for k in range(LANES):
-        best = max(best, top[k])
-        if np.isnan(top[k]):
-            best = np.float32(np.inf)
-    return np.float64(best)
+    return _largest(top)
 
 
 @kernel
@@ -250,6 +278,21 @@ def raise_slopes(
 
 
 @kernel
+def _worst_across(strip: Any, fourth: Any, mean: Any, inverse: Any, top: Any) -> None:
+    """|V - M|^2 / e^2 at its largest, per report, on a fourth of a strip of control points."""
+    for k in range(LANES):
+        top[k] = np.float32(0.0)
+    for m in range(9):
+        a, b, c = m - m % 3, m - m % 3 + 1, m - m % 3 + 2
+        w0, w1, w2 = fourth[m % 3, 0], fourth[m % 3, 1], fourth[m % 3, 2]
+        x, y, s = mean[m, 0], mean[m, 1], inverse[m]
+        for k in range(LANES):
+            vx = w0 * strip[0, a, k] + w1 * strip[0, b, k] + w2 * strip[0, c, k] - x
+            vy = w0 * strip[1, a, k] + w1 * strip[1, b, k] + w2 * strip[1, c, k] - y
+            top[k] = max(top[k], (vx * vx + vy * vy) * s)
+
+
+@kernel
 def raise_fine_slopes(
     A: NDArray[np.float32],
     mine: NDArray[np.int64],
@@ -265,20 +308,20 @@ def raise_fine_slopes(
     `mean` is (mine, 16, 9, 2), `extra` (mine, 16), `best` over `mine`.
     """
     none = np.zeros((9, 2), np.float32)
-    cells, V, Q, S, scratch, top = _room()
+    cells, V, strip, _, _, top = _room()
     for index in range(len(mine)):
         here = mine[index]
         around(here // shape[1], here % shape[1], shape, cells)
         _gradients(A, cells, cell, none, V[0], V[1])
-        for m in range(4):
-            _quarter(V, Q, scratch, m)
-            for n in range(4):
-                part = 4 * m + n
-                _quarter(Q, S, scratch, n)
-                for c in range(9):
-                    x, y = mean[index, part, c, 0], mean[index, part, c, 1]
+        for i in range(4):
+            for m in range(9):
+                r, s = m // 3, m % 3
+                w0, w1, w2 = _FOURTHS[i, r, 0], _FOURTHS[i, r, 1], _FOURTHS[i, r, 2]
+                for p in range(2):
                     for k in range(LANES):
-                        S[0, c, k] -= x
-                        S[1, c, k] -= y
-                found = np.sqrt(_worst(S, on_sixteenths[here, part], top))
+                        strip[p, m, k] = w0 * V[p, s, k] + w1 * V[p, s + 3, k] + w2 * V[p, s + 6, k]
+            for j in range(4):
+                part = 8 * (i // 2) + 4 * (j // 2) + 2 * (i % 2) + j % 2
+                _worst_across(strip, _FOURTHS[j], mean[index, part], on_sixteenths[here, part], top)
+                found = np.sqrt(_largest(top))
                 best[index] = max(best[index], found + extra[index, part])

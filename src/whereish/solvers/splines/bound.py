@@ -35,11 +35,11 @@ a^2 + (a^2 + b^2)/2. A function that is analytic and at most M in the ellipse is
 
 (Trefethen, Approximation Theory and Approximation Practice, theorem 8.2); r is chosen to make
 that small, and n until it is. Along y likewise, and that error times the Lebesgue constant of the
-points, at most 1 + (2/pi) ln(n + 1). How far the interpolant is from M, a polynomial again, is
-taken at 3n Chebyshev points along each axis and cannot be more than 4/3 of that in between
-(Ehlich and Zeller 1964: 1/cos(pi/6) along an axis). Reports of little mass are left out of the
-mean, and what they could change is added, with all roundings of the single precision (`_ROUNDING`
-relative, several times what they can reach).
+points, at most 1 + (2/pi) ln(n + 1). M is the part of degree (2, 2) of the interpolant's Chebyshev
+series on the square, and how far the interpolant is from it at most the sum of its other
+coefficients (:mod:`~whereish.solvers.splines.interpolation`). Reports of little mass are left out
+of the mean, and what they could change is added, with all roundings of the single precision
+(`_ROUNDING` relative, several times what they can reach).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from whereish.solvers.splines.interpolation import (
     chebyshev_points,
     lebesgue,
     quadratic_near,
-    quadratic_through,
+    quadratic_part,
 )
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
@@ -211,7 +211,7 @@ class _Mean:
             for part in range(16):
                 middle = np.array([_sixteenth(part, axis) for axis in (0, 1)])
                 if rough:
-                    controls[here, part] = quadratic_through(inner, degree, middle, 0.25)
+                    controls[here, part] = quadratic_part(inner, degree, middle, 0.25)
                     continue
                 controls[here, part], apart = quadratic_near(inner, degree, middle, 0.25)
                 radii[here, part] = apart + off[chosen]
@@ -258,13 +258,13 @@ def _degrees(
     for axis in (0, 1):
         phase = change[axis].ravel()[:, None] * np.maximum(b, a * b)
         largest = np.hypot(2 * a * steep[axis][:, None], weights * steep[1 - axis][:, None])
-        cosine = np.where(phase < 1.55, np.cos(np.minimum(phase, 1.55)), np.nan)
-        bounds.append(4 * largest / cosine / (_RADII - 1))
+        bound = 4 * largest / np.cos(np.minimum(phase, 1.55)) / (_RADII - 1)
+        bounds.append(np.where(phase < 1.55, bound, np.inf))
     degrees = np.full(wanted.size, _DEGREES[-1], np.int64)
     missed = np.full(wanted.size, np.inf)
     for degree in reversed(_DEGREES):
         shrunk = _RADII**-degree
-        along, across = (np.nanmin(bound * shrunk, axis=1) for bound in bounds)
+        along, across = ((bound * shrunk).min(axis=1) for bound in bounds)
         error = across + lebesgue(degree) * along
         better = (error <= wanted) | ~np.isfinite(missed)
         degrees[better], missed[better] = degree, error[better]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import click
 
 from whereish.errors import MissingExtra, NotWritten
 
-__all__ = ["command"]
+__all__ = ["command", "compile_modules"]
 
 
 @click.command("compile")
@@ -18,7 +19,8 @@ def command() -> None:
     Kernels are compiled when they are first used, which takes seconds, and kept for later
     processes.  Run this when an image is built or after an installation.  WHEREISH_CACHE names
     the folder; without it, they are kept inside the installed package or, where that cannot be
-    written, in the user's cache.  Later users need only be able to read it.
+    written, in the user's cache.  Later users need only be able to read it.  Python's byte code of
+    the package is made as well where it is missing, as after PYTHONDONTWRITEBYTECODE=1.
     """
     from whereish.compiled.folders import writable_folder
 
@@ -39,4 +41,18 @@ def command() -> None:
         except MissingExtra as missing:
             click.echo(f"left out: {missing}", err=True)
     spent, compiled = time.process_time() - start, sum(k.is_compiled for k in kernels())
+    compile_modules()
     click.echo(f"{compiled} kernels are compiled in {place} ({spent:.0f} s of CPU)")
+
+
+def compile_modules() -> None:
+    """Byte code of the package where Python looks for it; nothing where that cannot be written.
+
+    pip makes it, but not when told ``--no-compile``, and Python neither in a checkout with
+    PYTHONDONTWRITEBYTECODE=1: then every process would compile a hundred modules again.
+    """
+    import compileall
+
+    import whereish
+
+    compileall.compile_dir(Path(whereish.__file__).parent, quiet=2)

@@ -19,6 +19,7 @@ from whereish.publish.formats.registry import format_of
 from whereish.publish.formats.tables import Table, Wanted, Writing, check_columns
 from whereish.publish.formats.text.dialect import PEEK_BYTES, Dialect, dialect_of, found_dialect
 from whereish.publish.formats.text.formulas import as_text, named_as_text
+from whereish.publish.formats.text.swallowed import no_swallowed_rows
 from whereish.publish.formats.text.types import inferred_types
 
 __all__ = ["open_table", "read_bytes", "write_bytes", "write_table"]
@@ -43,11 +44,17 @@ def open_table(path: Path, wanted: Wanted) -> Iterator[Table]:
         name for name in wanted.columns if name not in (*wanted.numbers, *wanted.text_columns)
     ]
     if wanted.infer_types and others:
-        with _naming_rows(path.name), _reader(path, dialect, types, others) as reader:
+        with (
+            _naming_rows(f"the input {path.name}"),
+            _reader(path, dialect, types, others) as reader,
+        ):
             types |= inferred_types(reader, others, dialect.decimal or ".")
     with _reader(path, dialect, types, list(wanted.columns)) as reader:
         said = None if dialect.usual else str(dialect)
-        yield Table(reader.schema, _named(path, reader), present=tuple(present), read_as=said)
+        batches = no_swallowed_rows(
+            _named(path, reader), f"the input {path.name}", dialect, len(present)
+        )
+        yield Table(reader.schema, batches, present=tuple(present), read_as=said)
 
 
 def _reader(
@@ -78,7 +85,7 @@ def _reader(
 
 
 def _named(path: Path, reader: Any) -> Iterator[pa.RecordBatch]:
-    with _naming_rows(path.name):
+    with _naming_rows(f"the input {path.name}"):
         yield from reader
 
 
@@ -95,7 +102,7 @@ def _naming_rows(name: str) -> Iterator[None]:
     else:
         return
     raise InvalidInput(
-        f"the input {name} cannot be read: row {number} has no number where one must be (the first"
+        f"{name} cannot be read: row {number} has no number where one must be (the first"
         " row below the header is row 1; say decimal=',' or --decimal ',' if numbers are written"
         " so)"
     )
@@ -134,9 +141,11 @@ def read_bytes(data: bytes, plan: Any, dialect: Dialect, extra: Sequence[str] = 
     types = {c: pa.float64() if c in kernel.numbers else pa.string() for c in columns}
     try:
         with _reader(pa.BufferReader(data), found, {}, None) as reader:
-            check_columns(name, reader.schema.names, columns)
+            present = reader.schema.names
+        check_columns(name, present, columns)
         with _naming_rows(name), _reader(pa.BufferReader(data), found, types, columns) as reader:
-            return reader.read_all()
+            batches = no_swallowed_rows(reader, name, found, len(present))
+            return pa.Table.from_batches(batches, schema=reader.schema)
     except pa.ArrowException:
         raise InvalidInput(f"{name} cannot be read as CSV: is a row damaged?") from None
 
