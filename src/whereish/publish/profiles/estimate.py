@@ -11,7 +11,9 @@ Whether these estimates or the plain noisy counts are nearer to the truth, in th
 distance, is judged by running all of it once more where the truth is known (a parametric bootstrap:
 Efron, 1979): counts drawn from the posterior are the truth, get noise of their own, and the model
 is fitted anew to those (:func:`better_estimate`).  So what fitting q and pi to few users costs is
-part of the judgement; by the same fit, estimates look better than they are.  All this is a
+part of the judgement; by the same fit, estimates look better than they are.  And a model fitted to
+nothing but noise finds something in it, which it then finds again: so estimates are taken only
+where the noisy counts show that there is something (:func:`_shows_something`).  All this is a
 function of the noisy counts and of public choices, so no budget is spent on it.
 """
 
@@ -33,9 +35,13 @@ _LARGEST = 2048
 _STEPS = 60
 _JUDGED = 64
 _ROUNDS = 3
-_MARGIN = 0.9
-"""Estimates must be so much better than plain counts, for what the model itself may miss, and by
-two standard errors, for what few judged users may."""
+_RISK = 1e-3
+"""Of taking noise for something, in each of two tests."""
+_MARGIN = 0.95
+_SPREAD = 0.75
+"""Estimates must have at most 0.95 - 0.75 / sqrt(n) of the plain counts' error, as judged: for what
+the model itself may miss, and for how the errors of n users differ in one release (by about 0.4 of
+naive's each, so two standard errors); and be better by two standard errors of those judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +114,33 @@ def better_estimate(
 ) -> tuple[IntArray, bool]:
     """Whole counts >= 0 of users at places, and whether they are estimates or plain noisy ones."""
     plain = np.maximum(noisy, 0)
+    if not _shows_something(noisy, scale):
+        return plain, False
     model = CountModel.fitted(noisy, scale)
     generator = np.random.default_rng(int(rng.words(1)[0]))
     errors = np.vstack([_judged(model, noisy, scale, level, generator) for _ in range(_ROUNDS)])
-    if _clearly_less(errors[:, 0], errors[:, 1]):
+    if _clearly_less(errors[:, 0], errors[:, 1], len(noisy)):
         return _estimated(model, noisy), True
     return plain, False
+
+
+def _shows_something(noisy: IntArray, scale: float) -> bool:
+    """Whether noisy counts differ from noise alone: places in their sums, or single counts.
+
+    Rounded Laplace noise has the variance v = 2 scale^2 + 1/12, nearly, and its square about 5 v^2.
+    Were all places alike, the sums of n users at C places would vary by n v: a chi-square of C - 1
+    degrees.  Were there no counts, the mean square of all n C would be v, up to sqrt(5 / (n C)) v.
+    """
+    from scipy.special import chdtri, ndtri
+
+    variance = 2 * scale**2 + 1 / 12
+    sums = noisy.sum(axis=0).astype(np.float64)
+    places = ((sums - sums.mean()) ** 2).sum() / (len(noisy) * variance)
+    excess = (noisy.astype(np.float64) ** 2).mean() / variance - 1
+    return bool(
+        places > chdtri(max(sums.size - 1, 1), _RISK)
+        or excess > -ndtri(_RISK) * np.sqrt(5 / noisy.size)
+    )
 
 
 def _judged(
@@ -141,13 +168,13 @@ def _estimated(model: CountModel, noisy: IntArray) -> IntArray:
     return _whole(model.means(noisy))
 
 
-def _clearly_less(ours: FloatArray, theirs: FloatArray) -> bool:
-    """Whether the first errors are below the second, of the same users, by more than chance."""
+def _clearly_less(ours: FloatArray, theirs: FloatArray, users: int) -> bool:
+    """Whether the first errors are below the second by more than chance, in releases of so many."""
     if ours.size < 2:
         return False
     gain = theirs - ours
     sure = gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(gain.size)
-    return bool(sure and ours.sum() <= _MARGIN * theirs.sum())
+    return bool(sure and ours.sum() <= (_MARGIN - _SPREAD / np.sqrt(users)) * theirs.sum())
 
 
 def _error(truth: IntArray, released: IntArray, level: PlaceLevel) -> float:
