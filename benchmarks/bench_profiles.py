@@ -12,6 +12,8 @@ must not be above naive on three levels (also the city in cells of length 4, whe
 lose) and three budgets, nor on made-up check-ins of many kinds, with any of three seeds (median
 and worst are printed).  "pooled" is one private histogram for everybody.
 
+Nor on made-up cities of 20 to 500 users at eps of 0.05 to 2, on three levels (:func:`sizes`).
+
 The defaults (clusters, iterations) came from a scan on these data.  So they are chosen anew
 on one half of the users, and measured on the other half.
 
@@ -46,6 +48,7 @@ LEVELS = (("city", CITY, 5), ("district", DISTRICT, 6))
 THREE = (("coarse", CITY, 4), *LEVELS)
 SAMPLE = 300  # users whose error is measured
 RUNS = (7, 8, 9)  # seeds of the noise
+SMALL = (0.05, 0.1, 0.3, 1.0, 2.0)
 SHAPES = [(clusters, iterations) for clusters in (8, 12, 16, 24) for iterations in (2, 4, 6)]
 
 
@@ -66,7 +69,7 @@ def checkins() -> tuple[np.ndarray, np.ndarray, str]:
 def main() -> list[str]:
     users, places, source = checkins()
     print(f"PriLocation on {source}: {len(places)} check-ins")
-    failed = never_above_naive()
+    failed = never_above_naive() + sizes()
     for name, box, length in LEVELS:
         level = PlaceLevel.of_geohash(name, box, length)
         inside = box.contains(places)
@@ -161,6 +164,61 @@ def made_up_cities() -> list[tuple[str, Profiles]]:
         made = Profiles.from_checkins(level, who, cells[at], public_users=np.arange(users))[0]
         found.append((name, made))
     return found
+
+
+def sizes() -> list[str]:
+    """Few users or many, little budget or much: the worst of two seeds of the noise."""
+    print("\n  city     side  users  worst of two seeds over naive at eps", *SMALL)
+    found = []
+    for name in ("homes", "hubs", "tourists"):
+        for side in (4, 8, 12):
+            for users in (20, 60, 500):
+                profiles = _city(name, side, users)
+                some = np.arange(min(users, 60))
+                row = []
+                for eps in SMALL:
+                    ratios = []
+                    for seed in RUNS[:2]:
+                        naive, ours = (
+                            distance_error(
+                                profiles,
+                                kind.publish(profiles, rng=SeededRandomness(seed)).profiles,
+                                some,
+                            ).mean()
+                            for kind in (
+                                NaiveProfiles(profiles.level, eps),
+                                PriLocation(profiles.level, eps, clusters=None),
+                            )
+                        )
+                        ratios.append(float(ours / naive))
+                    row.append(max(ratios))
+                found += row
+                print(f"  {name:9s} {side:3d} {users:6d}  " + " ".join(f"{r:6.3f}" for r in row))
+    above = sum(ratio > 1 for ratio in found)
+    print(
+        f"never above naive, sizes: median {np.median(found):.3f}, worst {max(found):.3f},"
+        f" {above} of {len(found)} above: {'FAIL' if above else 'PASS'}",
+        flush=True,
+    )
+    return ["profiles: above naive at some size"] if above else []
+
+
+def _city(name: str, side: int, users: int) -> Profiles:
+    """Homes all over, Zipf's hubs, or tourists around the middle; 3 to 30 check-ins each."""
+    rng = np.random.default_rng(9000 + 100 * side + users)
+    level = PlaceLevel.of_raster("grid", Raster(side, side, (500.0, 500.0)))
+    who = np.repeat(np.arange(users), rng.geometric(1 / rng.choice([3, 10, 30]), users))
+    cells = 500 * (0.5 + np.stack(np.divmod(np.arange(side * side), side), axis=1))
+    weight = np.ones(side * side)
+    if name == "hubs":
+        weight = np.minimum(rng.zipf(1.3, side * side), 10_000).astype(float)
+    if name == "tourists":
+        weight = np.exp(-np.hypot(*(cells - side * 250).T) / 700)
+    at = rng.choice(side * side, len(who), p=weight / weight.sum())
+    if name == "homes":
+        home = rng.integers(0, side * side, users)
+        at = np.where(rng.random(len(who)) < 0.6, home[who], at)
+    return Profiles.from_checkins(level, who, cells[at], public_users=np.arange(users))[0]
 
 
 def _against_naive(name: str, profiles: Profiles) -> list[str]:

@@ -8,6 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from whereish.errors import BudgetExceeded, InvalidInput
+from whereish.mechanisms.traces.budget import FixedUtility
+
 STILL = "\n".join(f"{60 * i},48.85412,2.33316" for i in range(30)) + "\n"
 
 
@@ -146,3 +149,91 @@ def test_a_track_from_a_file_and_a_session_that_goes_on(tmp_path):
     assert done.exit_code == 0
     assert "9 reports" in done.output
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
+
+
+def drive_file(tmp_path, count=400, times=True):
+    """A straight drive of 10 m/s with a point every 5 s, as a table."""
+    rows = [
+        (f"{5 * i}," if times else ",") + f"{2.35 + 0.00068 * i:.6f},48.85" for i in range(count)
+    ]
+    table = tmp_path / "drive.csv"
+    table.write_text("\n".join(["at,lon,lat", *rows]))
+    return str(table), "--lon", "lon", "--lat", "lat", "--time", "at"
+
+
+def run(*words):
+    from click.testing import CliRunner
+
+    from whereish.interfaces.cli.trace import command
+
+    return CliRunner().invoke(command, words)
+
+
+def test_a_file_is_smoothed_as_a_whole_and_live_is_not(tmp_path):
+    file = drive_file(tmp_path)
+    whole = run(*file, "--accuracy", "500 m", "--total", "1/m")
+    assert whole.exit_code == 0, whole.output
+    assert "reported as a whole, smoothed once all of it was drawn" in whole.stderr
+    assert "400 reports" in whole.stderr
+    assert "these very reports, with what they spent, keep: " in whole.stderr
+    assert "ex post" in whole.stderr
+    assert "guarantee: 1 * maximum over 400 entries" in whole.stderr
+    live = run(*file, "--live", "--accuracy", "500 m", "--total", "1/m")
+    assert live.exit_code == 0, live.output
+    assert "place by place (live), not smoothed" in live.stderr
+    assert "smoothed once" not in live.stderr
+    kept = run(*file, "--session", str(tmp_path / "s"), "--accuracy", "500 m", "--total", "1/m")
+    assert "place by place (live), not smoothed" in kept.stderr
+
+    def rows(done):
+        return [line.split(",") for line in done.stdout.splitlines()]
+
+    hard = {name: sum(r[3] == "hard" for r in rows(d)) for name, d in (("w", whole), ("l", live))}
+    assert hard["w"] < hard["l"], "a whole trace waits longer for its next noisy report"
+    # Live steps jump with each noisy report; a smoothed trace has no jumps.
+    for done, jumps in ((whole, False), (live, True)):
+        lat = [float(row[1]) for row in rows(done)]
+        assert (max(abs(b - a) for a, b in pairwise(lat)) > 0.0009) is jumps
+
+
+def test_a_whole_file_that_the_budget_cannot_pay_ends_with_what_it_could(tmp_path):
+    done = run(*drive_file(tmp_path), "--accuracy", "200 m", "--total", "0.1/m")
+    assert done.exit_code == 2 or isinstance(done.exception, BudgetExceeded)
+    assert 0 < len(done.stdout.splitlines()) < 400
+    assert "guarantee: 0.1 * maximum over 400 entries" in done.stderr, "of all places given"
+    nothing = run(*drive_file(tmp_path), "--accuracy", "200 m", "--total", "1e-4/m")
+    assert isinstance(nothing.exception, BudgetExceeded)
+    assert nothing.stdout == ""
+
+
+def test_without_a_total_the_worst_case_of_so_many_places_is_told(tmp_path):
+    level = FixedUtility("500 m").level
+    done = run(*drive_file(tmp_path, 10), "--accuracy", "500 m")
+    assert done.exit_code == 0, done.output
+    assert "worst case of so many places" in done.stderr
+    stated = float(done.stderr.rpartition("guarantee: ")[2].split(" * ")[0])
+    assert stated == pytest.approx(level * (10 + 9 * 0.65), rel=1e-4)
+
+
+def test_a_fixed_rate_is_not_smoothed_and_does_not_say_so(tmp_path):
+    done = run(*drive_file(tmp_path, 20), "--steps", "20", "--total", "0.5/m")
+    assert done.exit_code == 0, done.output
+    assert "reported as a whole\n" in done.stderr
+
+
+def test_a_whole_file_is_refused_before_anything_leaves(tmp_path):
+    file = drive_file(tmp_path, 30)
+    table = tmp_path / "drive.csv"
+    table.write_text(table.read_text().replace("\n145,", "\n5,"))
+    done = run(*file, "--accuracy", "500 m")
+    assert isinstance(done.exception, InvalidInput)
+    assert "go back" in str(done.exception)
+    assert done.stdout == ""
+    for text, words in (
+        ("at,lon,lat\n", "at least one"),
+        ("at,lon,lat\n1,2.3,48.8\n,2.3,48.8\n", "have a time"),
+    ):
+        table.write_text(text)
+        done = run(*file, "--accuracy", "500 m")
+        assert isinstance(done.exception, InvalidInput)
+        assert words in str(done.exception)

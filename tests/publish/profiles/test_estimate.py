@@ -14,7 +14,12 @@ from whereish.publish.profiles.baselines import NaiveProfiles, PooledProfiles
 from whereish.publish.profiles.clustering import noisy_integers
 from whereish.publish.profiles.counts import Profiles
 from whereish.publish.profiles.error import distance_error
-from whereish.publish.profiles.estimate import CountModel, _rounded_laplace, better_estimate
+from whereish.publish.profiles.estimate import (
+    CountModel,
+    _rounded_laplace,
+    _shows_something,
+    better_estimate,
+)
 from whereish.publish.profiles.levels import PlaceLevel
 from whereish.publish.profiles.prilocation import PriLocation
 from whereish.randomness import SeededRandomness
@@ -184,3 +189,44 @@ def test_pooled_beats_naive_where_people_are_alike():
             for kind in (PooledProfiles, NaiveProfiles)
         )
         assert pooled < 0.6 * naive
+
+
+@pytest.mark.parametrize("users", [20, 40])
+def test_few_users_and_little_budget_get_the_plain_counts(users):
+    """Fitted to so few, the estimates are worse than naive's by up to 7%: they are not taken."""
+    rng = np.random.default_rng(2000 + users)
+    level = PlaceLevel.of_raster("grid", Raster(10, 10, (500.0, 500.0)))
+    who = np.repeat(np.arange(users), rng.geometric(1 / 30, users))
+    cells = 500 * (0.5 + np.stack(np.divmod(np.arange(100), 10), axis=1))
+    at = rng.choice(100, len(who))
+    home = rng.integers(0, 100, users)
+    at = np.where(rng.random(len(who)) < 0.6, home[who], at)
+    profiles = Profiles.from_checkins(level, who, cells[at], public_users=np.arange(users))[0]
+    for eps in (0.05, 0.1):
+        assert ratio(profiles, eps, np.arange(users), seed=2000) <= 1.0
+    if users == 40:
+        assert ratio(profiles, 1.0, np.arange(users), seed=2000) < 0.95
+
+
+def test_drawn_counts_have_the_law_of_the_posterior():
+    noisy = np.tile(np.array([[-2, 0, 3, 9]]), (20_000, 1))
+    rng = np.random.default_rng(4)
+    truth = np.where(rng.random((3000, 4)) < 0.3, rng.geometric(0.3, (3000, 4)), 0)
+    seen = np.rint(truth + rng.laplace(0, 2.0, truth.shape)).astype(np.int64)
+    model = CountModel.fitted(seen, 2.0)
+    drawn = model.drawn(noisy, rng)
+    np.testing.assert_allclose(drawn.mean(axis=0), model.means(noisy[:1])[0], rtol=0.04)
+    visited = model._visited(noisy[:1] - model.low)[0]
+    np.testing.assert_allclose((drawn > 0).mean(axis=0), visited, atol=0.012)
+
+
+def test_noise_alone_shows_nothing_and_a_hub_or_a_habit_does():
+    rng = np.random.default_rng(8)
+    for scale in (0.7, 5.0, 20.0):
+        noise = [np.rint(rng.laplace(0, scale, (60, 40))).astype(np.int64) for _ in range(200)]
+        assert sum(_shows_something(one, scale) for one in noise) <= 5, "two tests at 1e-3 each"
+        hub, habit = noise[0].copy(), noise[1].copy()
+        hub[:, 7] += int(3 * scale) + 1  # everybody goes there
+        habit[np.arange(60), rng.integers(0, 40, 60)] += int(12 * scale)  # each has a place
+        assert _shows_something(hub, scale)
+        assert _shows_something(habit, scale)

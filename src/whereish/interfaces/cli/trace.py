@@ -1,4 +1,9 @@
-"""``whereish trace``: report a person's places as they come, at a cost that is printed."""
+"""``whereish trace``: report a person's places, whole or as they come, at a cost that is printed.
+
+A whole file is one release (``PredictiveMechanism.report``): nothing leaves before all of it is
+drawn, so it may be smoothed, and needs fewer noisy reports for the same error.  Lines of standard
+input, and sessions that are kept, are reported place by place: what has left cannot be smoothed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
@@ -27,9 +32,13 @@ from whereish.units import number as decimal
 
 if TYPE_CHECKING:
     from whereish.mechanisms.traces.budget import BudgetManager
-    from whereish.mechanisms.traces.predictive import TraceSession
+    from whereish.mechanisms.traces.predictive import PredictiveMechanism, TraceSession
+    from whereish.mechanisms.traces.release import TraceRelease
 
 __all__ = ["command"]
+
+Step: TypeAlias = "tuple[list[str], float | None, list[float]]"
+"""([time as it is written], in seconds, [lon, lat]) of one place."""
 
 
 @click.command("trace")
@@ -40,10 +49,15 @@ __all__ = ["command"]
 @click.option("--lat", help="With FILE: the column of latitudes.")
 @click.option("--time", "time_column", help="With FILE: the column of times, which are public.")
 @click.option("--layer", help="With FILE: its layer; of GPX the track's points by default.")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="With FILE: report place by place, as it would have been while it happened, not smoothed.",
+)
 @file_option(
     "--session",
     "state",
-    help="Keep the trace's public state in this file, and go on from it where it exists.",
+    help="Keep the trace's public state in this file, and go on from it where it exists (live).",
 )
 @click.option("--accuracy", help="Fixed utility: noisy reports are within this, as '200 m'.")
 @click.option(
@@ -73,6 +87,7 @@ def command(
     lat: str | None,
     time_column: str | None,
     layer: str | None,
+    live: bool,
     state: Path | None,
     accuracy: str | None,
     steps: int | None,
@@ -85,10 +100,16 @@ def command(
 
     There a line is TIME,LAT,LON or LAT,LON: degrees, and seconds or an ISO 8601 time, which
     is public.  Each comes out as a line with the same time (to the millisecond, and in
-    UTC), the reported place, and "hard" where it carries fresh noise or "easy" where an
-    earlier report still held.  At the end the budget actually spent is printed, and with
-    --total the guarantee that holds for every run; when it does not suffice for another
-    report, the trace ends with exit code 2.
+    UTC), the reported place, and "hard" where fresh noise was drawn or "easy" where earlier
+    reports still held.
+
+    A FILE is reported as a whole: once all of it is drawn it is smoothed, which takes fewer
+    noisy reports for the same error.  Standard input, a --session, and a FILE with --live are
+    reported place by place.
+
+    At the end are printed which of the two it was, the budget actually spent, and the guarantee
+    that holds for every run: the --total, or without one the worst case of so many places.  When
+    the total does not suffice for another report, the trace ends there with exit code 2.
     """
     from whereish.interfaces.cli.files.track_files import track_places
     from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
@@ -96,7 +117,6 @@ def command(
 
     budget = _manager(accuracy, steps, total, top_speed, tests)
     mechanism = PredictiveMechanism(budget, lambda eps: GlobeLaplace(eps, decimals=decimals))
-    session = mechanism.resume(_kept(state)) if state and state.exists() else mechanism.start()
     if file is None:
         places = (_read(line, number) for number, line in _lines())
     else:
@@ -106,10 +126,39 @@ def command(
                 track_places(file, lon, lat, time_column, layer), start=1
             )
         )
+    if file is None or live or state is not None:
+        release, spent_all = _place_by_place(mechanism, places, state, decimals)
+        way = "reported place by place (live), not smoothed"
+    else:
+        release, spent_all = _as_a_whole(mechanism, list(places), decimals)
+        way = "reported as a whole"
+        if release.smoothed:
+            way += ", smoothed once all of it was drawn (which costs nothing)"
+    click.echo(way, err=True)
+    click.echo(
+        f"{len(release)} reports, {int(release.hard.sum())} of them hard, spent"
+        f" {release.epsilon_spent} in all",
+        err=True,
+    )
+    click.echo(f"these very reports, with what they spent, keep: {release.guarantee}", err=True)
+    if release.total is not None:
+        click.echo(describe(release.bound), err=True)
+    elif release.places is not None:
+        click.echo("without --total, the worst case of so many places:", err=True)
+        click.echo(describe(mechanism.worst_case(release.places)), err=True)
+    if spent_all is not None:
+        raise spent_all
+
+
+def _place_by_place(
+    mechanism: PredictiveMechanism, places: Iterator[Step], state: Path | None, decimals: int
+) -> tuple[TraceRelease, BudgetExceeded | None]:
+    """Each place leaves before the next is read; a kept session goes on."""
+    session = mechanism.resume(_kept(state)) if state and state.exists() else mechanism.start()
     spent_all: BudgetExceeded | None = None
     for number, (when, time_s, place) in enumerate(places, start=1):
         try:
-            ((lon, lat),) = session.report(place, time_s)
+            (told,) = session.report(place, time_s)
         except BudgetExceeded as error:
             spent_all = error
             break
@@ -117,31 +166,53 @@ def command(
             raise InvalidInput(f"line {number}: {error}") from None
         if state is not None:
             _keep(state, session)
-        kind = "hard" if session.transcript.reports[-1].hard else "easy"
-        fields = [*when, f"{lat:.{decimals}f}", f"{lon:.{decimals}f}", kind]
-        click.echo(",".join(fields))
+        _say(when, told, decimals, hard=session.transcript.reports[-1].hard)
     release = session.release()
     if not len(release):
-        raise spent_all or InvalidInput("there must be at least one line TIME,LAT,LON or LAT,LON")
-    click.echo(
-        f"{len(release)} reports, {int(release.hard.sum())} of them hard, spent"
-        f" {release.epsilon_spent} in all",
-        err=True,
+        raise spent_all or _no_places()
+    return release, spent_all
+
+
+def _as_a_whole(
+    mechanism: PredictiveMechanism, places: list[Step], decimals: int
+) -> tuple[TraceRelease, BudgetExceeded | None]:
+    """Nothing leaves before all of it is drawn."""
+    if not places:
+        raise _no_places()
+    times = [time_s for _, time_s, _ in places]
+    some = [time_s for time_s in times if time_s is not None]
+    if some and len(some) < len(times):
+        raise InvalidInput("either all reports of a trace have a time, or none")
+    release = mechanism.report([place for _, _, place in places], some or None)
+    reports = zip(places, release.reports, release.hard, strict=False)
+    for (when, _, _), told, hard in reports:
+        _say(when, told, decimals, hard=bool(hard))
+    if len(release) == len(places):
+        return release, None
+    spent_all = BudgetExceeded(
+        f"the trace's budget cannot pay for another report: it has spent"
+        f" {float(release.spent):.6g} per metre in {len(release)} reports of {len(places)} places"
     )
-    click.echo(f"these very reports keep: {release.guarantee}", err=True)
-    if release.total is not None:
-        click.echo(describe(release.bound), err=True)
-    if spent_all is not None:
+    if not len(release):
         raise spent_all
+    return release, spent_all
+
+
+def _no_places() -> InvalidInput:
+    return InvalidInput("there must be at least one line TIME,LAT,LON or LAT,LON")
+
+
+def _say(when: list[str], told: Any, decimals: int, *, hard: bool) -> None:
+    lon, lat = told
+    fields = [*when, f"{lat:.{decimals}f}", f"{lon:.{decimals}f}", "hard" if hard else "easy"]
+    click.echo(",".join(fields))
 
 
 def _lines() -> Iterator[tuple[int, str]]:
     return ((n, line) for n, line in enumerate(sys.stdin, start=1) if line.strip())
 
 
-def _of_row(
-    told: str | None, place: list[float], number: int
-) -> tuple[list[str], float | None, list[float]]:
+def _of_row(told: str | None, place: list[float], number: int) -> Step:
     if told is None:
         return [], None, place
     try:
@@ -194,7 +265,7 @@ def _manager(
     return FixedRate(total, steps, top_speed=top_speed)
 
 
-def _read(line: str, number: int) -> tuple[list[str], float | None, list[float]]:
+def _read(line: str, number: int) -> Step:
     """([time as given], in seconds, [lon, lat]); an error does not quote the line."""
     fields = [part.strip() for part in line.split(",")]
     if len(fields) not in (2, 3):

@@ -22,6 +22,7 @@ who goes on in one direction is joined better still, and may wait longer.
 What nobody can do live: with reports held, the same person costs least at q T = 4 s; with all
 earlier reports used (Kalman, 1960), 0.88 of that at the same mean square error.  So against the
 best cadence for a way without memory there is little to win; the default has to find it out.
+(``whereish.studies.trace_floor`` has what is proven about that, and an oracle on given traces.)
 """
 
 from __future__ import annotations

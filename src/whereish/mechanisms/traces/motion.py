@@ -27,14 +27,15 @@ from whereish.compiled import kernel
 from whereish.mechanisms.traces.transcript import Surface
 from whereish.space.sphere import RADIUS_M, Sphere
 
-__all__ = ["DWELL_S", "MODES", "SPEEDS", "STAY_S", "TURNS_S", "Motion", "Past", "smoothed"]
+__all__ = ["DWELL_S", "MODES", "SPEEDS", "STAY_S", "TURNS_S", "Motion", "Past", "moved", "smoothed"]
 
 SPEEDS: Final = tuple(30.0 * 3.0**-size for size in range(7))
-"""Metres a second on each axis: from a motorway to somebody at home. Each 1.5 times as likely."""
+"""Metres a second on each axis: from a motorway to somebody at home. Each 1.2 times as likely."""
 TURNS_S: Final = (60.0, 600.0, 6000.0)
 """Seconds after which a velocity is forgotten: streets turn, trips end, some go on."""
-DWELL_S: Final = 3600.0
-"""Seconds for which people move alike."""
+DWELL_S: Final = 14_400.0
+"""Seconds for which people move alike.  A way that changes faster than a few reports come cannot
+be told from their noise, and reports that chase it are spent in vain."""
 STAY_S: Final = 40_000.0
 """The same for the slowest two, of less than 0.15 m/s: a night, a day at work."""
 PAUSE: Final = 5.0
@@ -45,7 +46,7 @@ UNTIMED_S: Final = 10.0
 # One way of moving in each row: variance of the velocity on an axis, turn, share, dwell.
 _WAYS: Final = np.array(
     [
-        (speed**2, turn, 1.5**size, STAY_S if speed < 0.15 else DWELL_S)
+        (speed**2, turn, 1.2**size, STAY_S if speed < 0.15 else DWELL_S)
         for size, speed in enumerate(SPEEDS)
         for turn in TURNS_S
     ]
@@ -212,7 +213,7 @@ def _difference(space: Surface, places: FloatArray, anchor: FloatArray) -> Float
 
 
 @kernel
-def _moved(seconds: float, turn: float, square: float) -> tuple[float, float, float, float, float]:
+def moved(seconds: float, turn: float, square: float) -> tuple[float, float, float, float, float]:
     """(velocity kept, path of one metre a second, growth of three variances) in so many seconds."""
     kept = np.exp(-seconds / turn)
     path = turn * (1.0 - kept)
@@ -259,7 +260,7 @@ def _advance(
         going, rising = old * going, old * rising
         if paused:
             going, rising, both, speed = 0.0, 0.0, 0.0, square
-        kept, path, grown, grown_both, grown_speed = _moved(seconds, turn, square)
+        kept, path, grown, grown_both, grown_speed = moved(seconds, turn, square)
         chance[j] = total
         spread[j, 0] = position + 2 * path * both + path * path * speed + grown
         spread[j, 1] = kept * (both + path * speed) + grown_both
@@ -310,7 +311,7 @@ def _smooth(
     mean[0, :, 0] = seen[0]
     spread[0, 0], spread[0, 2] = noise, squares[0]
     for i in range(1, count):
-        decay, path, grown, grown_both, grown_speed = _moved(seconds, turns[i], squares[i])
+        decay, path, grown, grown_both, grown_speed = moved(seconds, turns[i], squares[i])
         position, both, speed = spread[i - 1]
         drift = mean[i - 1, :, 1].copy()
         if paused[i] > 0.0:

@@ -65,13 +65,22 @@ class TraceRelease(JsonResult):
         return len(self.reports)
 
     @property
+    def smoothed(self) -> bool:
+        """Whether `reports` are the whole trace smoothed, not what was drawn step by step."""
+        return self.drawn is not None and self.drawn is not self.reports
+
+    @property
     def epsilon_spent(self) -> Epsilon:
         """The sum actually spent, rounded up."""
         return Epsilon(rounded_up(self.spent))
 
     @property
     def guarantee(self) -> SpentBudget:
-        """What this transcript tells at most: spent * d_inf, ex post; no bound for sets."""
+        """What this transcript tells at most: spent * d_inf, ex post; no bound for sets.
+
+        The same holds of smoothed reports together with `spent`: their chance is the sum over
+        the transcripts that smooth to them and spent just that, each of which keeps it.
+        """
         source = f"{_PAPER}, ex post: the likelihood ratio of this very transcript"
         metric = _d_inf(self.reports.space, self.spent, len(self))
         return SpentBudget(metric, Basis.THEOREM, source, _NUMERICS).on(self.reports.space)
