@@ -14,12 +14,13 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def megabytes(name: str) -> float:
-    """Installed files of a distribution, without byte code."""
+def megabytes(name: str) -> tuple[float, float]:
+    """Installed files of a distribution: without byte code, and the byte code."""
     distribution = metadata.distribution(name)
     paths = (distribution.locate_file(file) for file in distribution.files or ())
-    files = (Path(str(path)) for path in paths)
-    return sum(p.stat().st_size for p in files if p.suffix != ".pyc" and p.is_file()) / 1e6
+    files = [path for path in (Path(str(path)) for path in paths) if path.is_file()]
+    code = sum(path.stat().st_size for path in files if path.suffix == ".pyc")
+    return (sum(path.stat().st_size for path in files) - code) / 1e6, code / 1e6
 
 
 def package_megabytes() -> float:
@@ -59,7 +60,7 @@ def reasons() -> dict[str, str]:
 
 def main() -> None:
     """Each dependency with what it brings along, heaviest first."""
-    why, seen, rows = reasons(), set(), []
+    why, seen, rows, code = reasons(), set(), [], 0.0
     for name in why:
         waiting, own = [name], 0.0
         while waiting:
@@ -68,9 +69,10 @@ def main() -> None:
                 continue
             seen.add(one)
             try:
-                own += megabytes(one)
+                plain, compiled = megabytes(one)
             except metadata.PackageNotFoundError:
                 continue
+            own, code = own + plain, code + compiled
             waiting += needs(one)
         rows.append((own, name))
     print("| dependency, with what it alone brings | MB | what for |\n|---|---|---|")
@@ -78,6 +80,7 @@ def main() -> None:
         print(f"| {name} | {size:.1f} | {why[name]} |")
     together, itself = sum(size for size, _ in rows), package_megabytes()
     print(f"| **dependencies together** | **{together:.0f}** | |")
+    print(f"| byte code of them, as pip leaves it | {code:.0f} | none with `pip --no-compile` |")
     print(f"| whereish itself | {itself:.1f} | the workbench's page and base map are 3.3 of it |")
 
 

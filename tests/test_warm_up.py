@@ -17,6 +17,7 @@ import whereish
 from benchmarks.bench_startup import COMMANDS, NOT_HERE, SERVERS, TRACE, first_folder
 from whereish.compiled.index import kernels
 from whereish.interfaces.cli import cli
+from whereish.interfaces.cli.setup.compile import compile_modules
 
 ROOT = Path(whereish.__file__).parent
 EXERCISE = """
@@ -95,6 +96,21 @@ def test_the_index_has_every_kernel():
     }
     assert ours == written
     assert len(ours) > 100
+
+
+def test_byte_code_is_made_where_it_can_be(tmp_path, monkeypatch):
+    package = tmp_path / "whereish"
+    (package / "room").mkdir(parents=True)
+    for module in (package / "__init__.py", package / "room" / "thing.py"):
+        module.write_text("x = 1\n")
+    monkeypatch.setattr(whereish, "__file__", str(package / "__init__.py"))
+    (package / "__pycache__").write_text("in the way")
+    compile_modules()
+    (made,) = package.rglob("*.pyc")
+    assert made.name.startswith("thing.")
+    (package / "__pycache__").unlink()
+    compile_modules()
+    assert len(list(package.rglob("*.pyc"))) == 2
 
 
 @pytest.mark.slow

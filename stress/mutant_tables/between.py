@@ -23,6 +23,7 @@ _ERROR = (
 _PIECES = (
     "tests/solvers/splines/test_mean.py::test_interpolants_lie_in_the_enclosures_of_sixteenths"
 )
+_FOURTHS_OF = "tests/solvers/splines/test_mean.py::test_the_slope_is_looked_for_on_every_sixteenth"
 _FALLS = "tests/solvers/splines/test_mean.py::test_the_normaliser_may_fall_between_points"
 _COINS = "tests/sampling/test_spline.py::test_coins_agree_with_balls_and_leave_open_what_is_close"
 
@@ -112,6 +113,22 @@ MUTANTS = (
         "_half(V[part], scratch, 3, 1, True)",
         (_HOLDS, _REFUTED),
         "the southern half of every cell is not looked at",
+    ),
+    Mutant(
+        "the first fourth of a square in place of each",
+        _BLOCKS,
+        "w0, w1, w2 = _FOURTHS[i, r, 0], _FOURTHS[i, r, 1], _FOURTHS[i, r, 2]",
+        "w0, w1, w2 = _FOURTHS[0, r, 0], _FOURTHS[0, r, 1], _FOURTHS[0, r, 2]",
+        (_HOLDS, _REFUTED, _FOURTHS_OF),
+        "three fourths of every failing cell are not looked at",
+    ),
+    Mutant(
+        "coefficients of degree (2, n) are not counted",
+        "src/whereish/solvers/splines/interpolation.py",
+        "others[:, :3, :3] = 0.0",
+        "others[:, :3] = 0.0",
+        (_PIECES,),
+        "the interpolant is farther from the quadratic than said",
     ),
     Mutant(
         "moments of the wrong axis",

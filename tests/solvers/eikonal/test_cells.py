@@ -17,7 +17,7 @@ from whereish.solvers.eikonal.cells import (
     law_on_cells,
 )
 from whereish.solvers.eikonal.places import gradient_factors, law_on_places
-from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
+from whereish.solvers.eikonal.preconditioner import _solve, approximate_inverse_factor
 from whereish.solvers.eikonal.squared_error import squared_errors
 from whereish.solvers.eikonal.weights import closed_form_weights, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
@@ -163,6 +163,29 @@ def test_a_preconditioner_of_the_free_cells_is_the_inverse_of_their_block():
     of_all = spread(approximate_inverse_factor(eps, cell))
     assert of_block < 6
     assert of_all > 2 * of_block
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 21])
+def test_small_systems_are_solved_with_pivots(n):
+    rng = np.random.default_rng(n)
+    A, b = rng.normal(size=(n, n)), rng.normal(size=n)
+    A[0, 0] = 0.0 if n > 1 else 1.0
+    solution = b.copy()
+    _solve(A.copy(), solution)
+    assert solution == pytest.approx(np.linalg.solve(A, b), rel=1e-9)
+
+
+def test_the_preconditioner_is_close_to_the_inverse():
+    eps, cell = np.exp(np.random.default_rng(3).normal(size=(9, 8)) * 0.2) * 0.4, (1.0, 1.2)
+    factor = approximate_inverse_factor(eps, cell)
+    G = np.zeros((72, 72))
+    np.add.at(G, (np.arange(72)[:, None], factor.columns), factor.entries)
+    residual = np.random.default_rng(4).normal(size=72)
+    assert factor.preconditioned(residual) == pytest.approx(G.T @ G @ residual, rel=1e-12)
+    metric = GraphMetric.from_prices(edge_integrals(eps, cell, neighbours=32))
+    E = np.column_stack([metric.product(one) for one in np.eye(72)])
+    spectrum = np.linalg.eigvals(G.T @ G @ E).real
+    assert 0.5 < spectrum.min() < spectrum.max() < 2.0
 
 
 def test_the_table_falls_no_faster_than_its_quantum():

@@ -18,13 +18,13 @@ MECHANISMS = (".npz",)
 
 def check_output(path: Path, *, overwrite: bool, suffix: tuple[str, ...] = ()) -> None:
     """Refuse, before any work, an output that could not be written after it."""
+    if path.is_dir():
+        raise InvalidInput(f"the output {path.name} must be a file; it is a folder")
     if suffix and path.suffix.lower() not in suffix:
         ends = suffix[0] if len(suffix) == 1 else f"one of {', '.join(suffix)}"
         raise InvalidInput(f"the output must end in {ends}; got {path.name}")
     if not path.parent.is_dir():
         raise InvalidInput(f"the folder of the output {path.name} does not exist; make it first")
-    if path.is_dir():
-        raise InvalidInput(f"the output {path.name} must be a file; it is a folder")
     if path.exists() and not overwrite:
         raise InvalidInput(f"the output {path.name} exists; add --overwrite to replace it")
 
