@@ -135,14 +135,14 @@ def _shows_something(noisy: IntArray, scale: float) -> bool:
     from scipy.special import chdtri, ndtri
 
     t = np.exp(-1 / scale)
-    each = 2 * np.sinh(0.5 / scale) * t
+    each = np.exp(-0.5 / scale) - np.exp(-1.5 / scale)  # twice the sinh, times t
     square = each * (1 + t) / (1 - t) ** 3
     fourth = each * (1 + 11 * t + 11 * t**2 + t**3) / (1 - t) ** 5
     sums = noisy.sum(axis=0).astype(np.float64)
-    places = ((sums - sums.mean()) ** 2).sum() / (len(noisy) * square)
+    apart = ((sums - sums.mean()) ** 2).sum()
     excess = (noisy.astype(np.float64) ** 2).mean() - square
     return bool(
-        places > chdtri(max(sums.size - 1, 1), _RISK)
+        apart > chdtri(max(sums.size - 1, 1), _RISK) * len(noisy) * square
         or excess > -ndtri(_RISK) * np.sqrt((fourth - square**2) / noisy.size)
     )
 
