@@ -127,19 +127,23 @@ def better_estimate(
 def _shows_something(noisy: IntArray, scale: float) -> bool:
     """Whether noisy counts differ from noise alone: places in their sums, or single counts.
 
-    Rounded Laplace noise has the variance v = 2 scale^2 + 1/12, nearly, and its square about 5 v^2.
-    Were all places alike, the sums of n users at C places would vary by n v: a chi-square of C - 1
-    degrees.  Were there no counts, the mean square of all n C would be v, up to sqrt(5 / (n C)) v.
+    Rounded Laplace noise is n with probability sinh(1 / (2 scale)) t^|n|, t = e^{-1/scale}, n != 0,
+    so its moments v and m of order 2 and 4 are sums of powers.  Were all places alike, sums of n
+    users at C places would vary by n v: a chi-square of C - 1 degrees.  Were there no counts, the
+    mean square of all n C would be v, up to sqrt((m - v^2) / (n C)).
     """
     from scipy.special import chdtri, ndtri
 
-    variance = 2 * scale**2 + 1 / 12
+    t = np.exp(-1 / scale)
+    each = np.exp(-0.5 / scale) - np.exp(-1.5 / scale)  # twice the sinh, times t
+    square = each * (1 + t) / (1 - t) ** 3
+    fourth = each * (1 + 11 * t + 11 * t**2 + t**3) / (1 - t) ** 5
     sums = noisy.sum(axis=0).astype(np.float64)
-    places = ((sums - sums.mean()) ** 2).sum() / (len(noisy) * variance)
-    excess = (noisy.astype(np.float64) ** 2).mean() / variance - 1
+    apart = ((sums - sums.mean()) ** 2).sum()
+    excess = (noisy.astype(np.float64) ** 2).mean() - square
     return bool(
-        places > chdtri(max(sums.size - 1, 1), _RISK)
-        or excess > -ndtri(_RISK) * np.sqrt(5 / noisy.size)
+        apart > chdtri(max(sums.size - 1, 1), _RISK) * len(noisy) * square
+        or excess > -ndtri(_RISK) * np.sqrt((fourth - square**2) / noisy.size)
     )
 
 
