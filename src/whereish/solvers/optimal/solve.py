@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.solvers.optimal.large_scale import solve_large
+from whereish.solvers.optimal.local.solve import Neighbourhoods, solve_local
 from whereish.solvers.optimal.output_generation import (
     solve_by_output_generation,
     starting_outputs,
@@ -40,6 +41,7 @@ from whereish.solvers.optimal.programme import (
 from whereish.solvers.optimal.spanner import shortest_path_closure
 from whereish.solvers.optimal.start.channels import best_start
 from whereish.solvers.optimal.start.merging import merge
+from whereish.solvers.optimal.start.undominated import undominated
 from whereish.threads import one_blas_thread
 
 __all__ = ["solve_optimal"]
@@ -103,10 +105,15 @@ def solve_optimal(
     classes, first = _coinciding(metric)
     merged = np.zeros((len(cost), first.size))
     np.add.at(merged.T, classes, cost.T)
-    programme = ChannelProgramme(merged, metric[np.ix_(first, first)])
+    kept = undominated(merged)
+    programme = ChannelProgramme(
+        np.ascontiguousarray(merged[kept]), np.ascontiguousarray(metric[np.ix_(first, first)])
+    )
     terms = Terms(gap, time_limit, progress)
     result = _bracketed(programme, terms, None if start is None else start[first])
-    return replace(result, matrix=result.matrix[classes])
+    matrix = np.zeros((metric.shape[0], len(cost)))
+    matrix[:, kept] = result.matrix[classes]
+    return replace(result, matrix=matrix)
 
 
 def _bracketed(
@@ -149,6 +156,11 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
     exact = programme.n <= LARGEST_EXACT
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
+        around = Neighbourhoods(programme)
+        if around.radius is not None:
+            simple = _better(simple, solve_local(programme, terms, simple.matrix, around))
+            if simple.gap <= terms.gap:
+                return replace(simple, status="optimal")
         few = exact and starting_outputs(programme).size <= FEW_OUTPUTS * programme.n
         first = solve_large(programme, terms, start=simple.matrix, may_give_up=few)
         simple = _better(simple, first)

@@ -89,3 +89,15 @@ def _steepest(value: FloatArray, metric: FloatArray) -> float:
             if change > steepest * metric[x, other]:
                 steepest = change / metric[x, other] if metric[x, other] > 0 else np.inf
     return steepest
+
+
+def strictly_private(metric: FloatArray) -> FloatArray:
+    """A normalised channel that keeps less than `metric` by a tenth, for a solver's interior."""
+    w = level_weights(np.exp(-metric))
+    exponent = 0.9
+    while True:
+        matrix = np.exp(-exponent * metric) * w
+        total = matrix.sum(axis=1)
+        if exponent < 0.45 or _steepest(np.log(total), metric) <= 0.9 * (1.0 - exponent):
+            return matrix / total[:, None]
+        exponent *= 0.95
