@@ -7,13 +7,16 @@ beyond follows a *parent* in the core:
 
     k_x = t_x k_p(x),   t_x = e^{-d(x,p(x))}.
 
-That keeps one row of privacy for x, as an equation, and leaves the others out.  With E_z the
-matrix that extends a core's entries to all places (ones on the core, t beyond), output z has the
-costs E_z' c_z and enters the sums by E_z k_z.
+That keeps one row of privacy for x, as an equation, and leaves the others out.  A place that gains
+by what it carries, since c_zx < mu_x, is tight from above instead, k_x = e^{d(x,i)} k_i with a
+place i near it that costs, its *child* (`absorb`); i follows its own parent.  With E_z the matrix
+that extends a core's entries to all places (ones on the core), output z has the costs E_z' c_z and
+enters the sums by E_z k_z.
 
-In the dual programme x beyond the core passes what it costs on to its parent: y_x = c_zx - mu_x,
-where that is nonnegative, is the multiplier of the row that was kept.  So the bound of the reduced
-programme is one of the asked programme, and only a place with c_zx < mu_x must be in the core.
+In the dual programme a place beyond the core passes what it costs on to its parent, or what it
+gains to its child: those are the multipliers of the rows that were kept.  Whatever is passed, any
+y >= 0 gives a true bound (`kernels.price_of_tails`), so that the choice of parents and children
+costs tightness at worst.
 """
 
 from __future__ import annotations
@@ -27,14 +30,16 @@ from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.optimal.programme import ChannelProgramme
 
-__all__ = ["Cores", "Reach", "Links", "absorb", "flat_cores", "links"]
+__all__ = ["Cores", "Links", "Reach", "absorb", "covering", "flat_cores", "links"]
 
 _LEAST_COVER = 3
 """Outputs in whose cores every place is, at least."""
 _DETOUR = 0.9
 """What a step of the way from a parent to the output counts against one to the parent."""
 _LACKING = 5.0
+"""Nats: what a child counts as farther that has not enough to give."""
 _CHAINED = 0.13
+"""Closeness (two nats) up to which a child may take in its turn what it lacks."""
 _OUT_OF_REACH = 30.0
 """Nats from its output beyond which a column is left to the closure of columns."""
 
@@ -53,7 +58,7 @@ class Cores(NamedTuple):
 
     start: IntArray
     place: NDArray[np.int32]
-    index: NDArray[np.int32]
+    variable: NDArray[np.int32]
     """(outputs, n): the variable of a place in a core, or -1."""
     reach: Reach
 
@@ -64,20 +69,20 @@ class Cores(NamedTuple):
     def sums(self, k: FloatArray, n: int) -> FloatArray:
         """sum_z E_z k_z."""
         reach = self.reach
-        return np.bincount(reach.place, reach.factor * k[reach.variable], minlength=n)
+        return _sums(reach.place, reach.factor * k[reach.variable], n)
 
     def gather(self, per_place: FloatArray) -> FloatArray:
         """E_z' mu of every output; the same mu for all."""
         reach = self.reach
         values = reach.factor * per_place[reach.place]
-        return np.bincount(reach.variable, values, minlength=self.place.size)
+        return _sums(reach.variable, values, self.place.size)
 
     def gathered_costs(self, cost: FloatArray) -> FloatArray:
         """E_z' c_z of every output."""
         reach = self.reach
         owner = np.repeat(np.arange(self.start.size - 1), np.diff(reach.start))
         values = reach.factor * cost[owner, reach.place]
-        return np.bincount(reach.variable, values, minlength=self.place.size)
+        return _sums(reach.variable, values, self.place.size)
 
 
 class Links(NamedTuple):
@@ -90,8 +95,13 @@ class Links(NamedTuple):
     parent: NDArray[np.int32]
     """The place of the core that it is tight to from below; itself inside."""
     away: FloatArray
+    """Nats from the middle of the output."""
     child: NDArray[np.int32]
     """The place that it is tight to from above, or -1: where it gains by what it carries."""
+
+
+def _sums(where: NDArray[np.int32], values: FloatArray, size: int) -> FloatArray:
+    return np.asarray(np.bincount(where, values, minlength=size), np.float64)
 
 
 def covering(away: FloatArray, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -213,7 +223,7 @@ def flat_cores(links: Links) -> Cores:
     """The lists of variables and of what they reach."""
     core, factor = links.core, links.factor
     outputs, n = core.shape
-    index = np.full((outputs, n), -1, np.int32)
+    mine = np.full((outputs, n), -1, np.int32)
     start = np.zeros(outputs + 1, np.int64)
     reached = np.zeros(outputs + 1, np.int64)
     count = 0
@@ -221,7 +231,7 @@ def flat_cores(links: Links) -> Cores:
         reached[z + 1] = reached[z]
         for x in range(n):
             if links.parent[z, x] == x:
-                index[z, x] = count
+                mine[z, x] = count
                 count += 1
             if core[z, x] >= 0:
                 reached[z + 1] += 1
@@ -234,16 +244,17 @@ def flat_cores(links: Links) -> Cores:
     for z in range(outputs):
         for x in range(n):
             if links.parent[z, x] == x:
-                place[index[z, x]] = x
+                place[mine[z, x]] = x
             if core[z, x] >= 0:
-                where[at], variable[at] = x, index[z, core[z, x]]
+                where[at], variable[at] = x, mine[z, core[z, x]]
                 share[at] = factor[z, x]
                 at += 1
-    return Cores(start, place, index, Reach(reached, where, variable, share))
+    return Cores(start, place, mine, Reach(reached, where, variable, share))
 
 
 @kernel
 def spread_columns(k: FloatArray, reach: Reach, n: int) -> FloatArray:
+    """E_z k_z of every output, (n, outputs)."""
     outputs = reach.start.size - 1
     out = np.zeros((n, outputs))
     for z in range(outputs):

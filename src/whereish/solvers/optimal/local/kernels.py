@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +12,22 @@ from whereish.compiled import kernel
 from whereish.solvers.optimal.barrier_rows import Pairs
 from whereish.solvers.optimal.local.cores import Cores, Links, Reach, absorb
 
-__all__ = ["add_inverse", "assemble", "lagging", "near_rows", "price_of_tails", "times_inverses"]
+__all__ = [
+    "Pulled",
+    "add_inverse",
+    "assemble",
+    "lagging",
+    "near_rows",
+    "price_of_tails",
+    "times_inverses",
+]
+
+
+class Pulled(NamedTuple):
+    """G' y of every variable, and the sum of the absolute values that it adds up."""
+
+    value: FloatArray
+    size: FloatArray
 
 
 @kernel
@@ -64,8 +81,8 @@ def times_inverses(
 def near_rows(
     k: FloatArray, cores: Cores, closeness: FloatArray, within: float, most: int
 ) -> tuple[IntArray, IntArray]:
-    """Rows inside the cores with a_ij k_i > (1 - within) k_j, as `barrier_rows.near_active_pairs`."""
-    outputs, n = cores.index.shape
+    """Rows inside the cores with a_ij k_i > (1 - within) k_j, tightest first."""
+    outputs, n = cores.variable.shape
     found = np.empty(cores.place.size * most, np.int64)
     begin = np.zeros(outputs + 1, np.int64)
     value, origin = np.zeros(most), np.zeros(most, np.int64)
@@ -106,7 +123,7 @@ def lagging(
             p = links.core[z, x]
             if p < 0 or links.parent[z, x] == x:
                 continue
-            own = links.factor[z, x] * k[cores.index[z, p]]
+            own = links.factor[z, x] * k[cores.variable[z, p]]
             most = own
             for source in range(cores.start[z], cores.start[z + 1]):
                 i = cores.place[source]
@@ -120,7 +137,7 @@ def lagging(
 def price_of_tails(
     cost: FloatArray,
     mu: FloatArray,
-    pulled: FloatArray,
+    pulled: Pulled,
     cores: Cores,
     links: Links,
     closeness: FloatArray,
@@ -141,8 +158,8 @@ def price_of_tails(
             size[x] = cost[z, x] + abs(mu[x])
         for v in range(cores.start[z], cores.start[z + 1]):
             x = cores.place[v]
-            reduced[x] -= pulled[v]
-            size[x] += abs(pulled[v])
+            reduced[x] -= pulled.value[v]
+            size[x] += pulled.size[v]
         absorb(reduced, size, links.parent[z], links.away[z], closeness, near, child)
         for x in range(n):
             p = links.parent[z, x]
@@ -152,4 +169,5 @@ def price_of_tails(
                 reduced[x] = 0.0
         for x in range(n):
             least[x] = min(least[x], reduced[x] - slack * size[x])
-    return mu + least
+    out: FloatArray = mu + least
+    return out

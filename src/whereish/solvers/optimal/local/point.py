@@ -16,6 +16,7 @@ from whereish.solvers.optimal.interior_point import (
 )
 from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
 from whereish.solvers.optimal.local.kernels import (
+    Pulled,
     add_inverse,
     assemble,
     price_of_tails,
@@ -64,7 +65,7 @@ class LocalPoint:
         self._row_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         owner = np.repeat(np.arange(len(keys)), sizes)
         i, j = np.divmod(np.concatenate(keys), self.programme.n)
-        index, closeness = self.cores.index, self.programme.closeness
+        index, closeness = self.cores.variable, self.programme.closeness
         pairs = Pairs(index[owner, i], index[owner, j], closeness[i, j])
         self.rows = Rows(np.array([0, pairs.source.size], np.int64), pairs)
 
@@ -94,10 +95,27 @@ class LocalPoint:
         return float(self.s @ self.y)
 
     def bound(self) -> FloatArray:
+        """mu of a bound for the asked programme, its sum, lowered by what rounding may have added.
+
+        An entry sums its rows' products, what follows it and its own cost; each sum of m numbers
+        is off by less than m units of rounding of their absolute sum.
+        """
+        source, target, a = self.rows.pairs
         pulled = self.rows.pull(self.y, self.k.size)[0]
-        slack = 64 * np.finfo(float).eps
+        size = np.bincount(target, self.y, minlength=self.k.size)
+        size = size + np.bincount(source, a * self.y, minlength=self.k.size)
+        ends = np.bincount(np.concatenate([source, target]), minlength=self.k.size)
+        slack = (float(ends.max()) + 2.0 * self.programme.n) * float(np.finfo(float).eps)
+        programme = self.programme
         return price_of_tails(
-            self.programme.cost, self.mu, pulled, self.cores, self.links, self.programme.closeness, self.near, slack
+            programme.cost,
+            self.mu,
+            Pulled(pulled, np.asarray(size, np.float64)),
+            self.cores,
+            self.links,
+            programme.closeness,
+            self.near,
+            slack,
         )
 
     def columns(self) -> FloatArray:
@@ -157,4 +175,3 @@ class LocalPoint:
             return (free + coupled)[None], dmu
 
         return solve
-

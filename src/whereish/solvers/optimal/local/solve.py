@@ -21,9 +21,8 @@ from whereish.errors import SolverError
 from whereish.solvers.optimal.local.cores import covering, links
 from whereish.solvers.optimal.local.kernels import lagging, near_rows
 from whereish.solvers.optimal.local.point import LocalPoint
+from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
-from whereish.solvers.optimal.recombination import free_rows, recombine
-from whereish.solvers.optimal.repair import close_upward, complete
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import strictly_private
 from whereish.solvers.optimal.start.duals import anchors, tight_duals
@@ -39,8 +38,6 @@ NEIGHBOURS = 24
 AIM, JOINED, VIOLATED = 0.2, 0.1, 0.2
 """Of the gap: complementarity to stop at, loss of what lags behind, and violation of rows."""
 MOST_STEPS, MOST_ROUNDS = 60, 4
-FREE_DILATION, MOST_FREE, FREE_WORK = 1.05, 4, 3e8
-_USED = 1e-4
 
 
 class Neighbourhoods:
@@ -89,12 +86,11 @@ class _Local:
         both = np.concatenate([edges, edges[:, ::-1]]).astype(np.int64)
         self.base = np.unique(both[:, 0] * programme.n + both[:, 1])
         self.extra = [np.empty(0, np.int64) for _ in programme.cost]
-        free = greedy_spanner(programme.metric, FREE_DILATION)
-        self.free_rows = free_rows(programme.closeness, free.edges, free.dilation)
+        self.polish = Polish(programme, gap)
         self.matrix, self.upper, self.lower = start, programme.value(start), 0.0
 
     def _started(self) -> FloatArray:
-        """A strictly private channel that uses every output: half of a bump goes to those around."""
+        """A strictly private channel in which every output has a share."""
         bumps, at = strictly_private(self.programme.metric), self.around.anchors
         count = np.bincount(at, minlength=self.programme.n)
         share = np.where(count > 0, 0.5 / np.maximum(count, 1), 0.0)
@@ -135,22 +131,9 @@ class _Local:
             self._recombine(point)
 
     def _recombine(self, point: LocalPoint) -> None:
-        """The cheapest channel from the closed columns, the tight mechanism's and the best so far."""
-        programme = self.programme
-        columns = point.columns()
-        used = columns[:, columns.max(axis=0) > _USED * float(columns.max())]
-        closed = close_upward(np.ascontiguousarray(used), programme.closeness).T
-        best = self.matrix[:, self.matrix.max(axis=0) > 0].T
-        count = int(np.clip(FREE_WORK / programme.n**3, 1, MOST_FREE))
-        found = recombine(
-            programme,
-            np.concatenate([closed, programme.closeness, best]),
-            rows=self.free_rows,
-            free=np.argsort(-columns.sum(axis=0), kind="stable")[:count],
-            tolerance=0.02 * self.gap,
-        )
-        matrix = complete(programme, np.maximum(found.matrix, 0.0))
-        value = programme.value(matrix)
+        """The cheapest channel from the columns, closed, and the best so far."""
+        matrix = self.polish.channel(point.columns(), self.matrix)
+        value = self.programme.value(matrix)
         if value < self.upper:
             self.matrix, self.upper = matrix, value
 
@@ -159,7 +142,9 @@ class _Local:
         programme, point, n = self.programme, self.point, self.programme.n
         places = np.arange(n)
         lag, origin = lagging(point.k, point.cores, self.links, programme.closeness)
-        joins = _largest(lag * np.maximum(programme.cost - point.mu, 0.0), JOINED * self.gap * point.value)
+        joins = _largest(
+            lag * np.maximum(programme.cost - point.mu, 0.0), JOINED * self.gap * point.value
+        )
         within = -VIOLATED * self.gap
         keys, begin = near_rows(point.k, point.cores, programme.closeness, within, 1)
         for z, extra in enumerate(self.extra):

@@ -24,9 +24,7 @@ def undominated(cost: FloatArray) -> NDArray[np.intp]:
 
 
 @kernel
-def _undominated(
-    cost: FloatArray, total: FloatArray, order: NDArray[np.intp]
-) -> NDArray[np.bool_]:
+def _undominated(cost: FloatArray, total: FloatArray, order: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Secrets are compared in `order`, those that tell most outputs apart first."""
     outputs = cost.shape[0]
     kept = np.ones(outputs, np.bool_)
