@@ -16,6 +16,7 @@ from whereish.solvers.optimal.repair import complete
 from whereish.solvers.optimal.solve import simple_solution, solve_optimal
 from whereish.solvers.optimal.start.channels import strictly_private
 from whereish.solvers.optimal.start.undominated import undominated
+from whereish.threads import one_blas_thread
 
 
 def road(n, level, *, loss="squared", zeros=0.0, seed=5):
@@ -47,33 +48,40 @@ def assert_private(matrix, metric):
         assert (k[:, None] <= np.exp(np.minimum(metric, 500)) * k * (1 + 1e-9) + 1e-15).all()
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    with one_blas_thread():
+        yield
+
+
 @pytest.mark.parametrize(
-    "programme",
+    ("programme", "gap"),
     [
-        road(90, 1.0),
-        road(90, 1.0, zeros=0.7),
-        road(90, 0.5, loss="euclidean", seed=8),
-        road(80, 2.0, loss="threshold", seed=9),
-        plane(80, 3.0, loss="threshold"),
-        plane(80, 3.0, loss="euclidean"),
+        (road(90, 1.0), 1e-2),
+        (road(90, 1.0, zeros=0.7), 1e-2),
+        (road(90, 0.5, loss="euclidean", seed=8), 1e-2),
+        (plane(80, 3.0, loss="euclidean"), 1e-2),
+        (road(80, 2.0, loss="threshold", seed=9), 0.1),
+        (plane(80, 3.0, loss="threshold"), 0.5),
     ],
-    ids=["road", "zeros", "flat", "threshold", "plane, threshold", "plane"],
+    ids=["road", "zeros", "flat", "plane", "threshold", "plane, threshold"],
 )
-def test_brackets_the_optimum_that_all_places_have(programme):
+def test_brackets_the_optimum_that_all_places_have(programme, gap):
     start = simple_solution(programme)
     found = solve_local(programme, Terms(1e-2), start.matrix, Neighbourhoods(programme))
-    exact = solve_by_output_generation(programme, Terms(1e-4))
-    assert exact.status == "optimal"
+    exact = solve_by_output_generation(programme, Terms(3e-4))
+    assert exact.gap <= 3e-4
     assert found.lower <= exact.upper
     assert found.upper >= exact.lower * (1 - 1e-12)
-    assert found.gap <= 1e-2
+    assert found.upper <= 1.01 * exact.upper
+    assert found.gap <= gap
     assert_private(found.matrix, programme.metric)
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.7])
 def test_bound_is_true_for_any_multipliers(zeros):
-    programme = road(60, 1.0, zeros=zeros)
-    exact = solve_by_output_generation(programme, Terms(1e-5))
+    programme = road(90, 1.0, zeros=zeros)
+    exact = solve_by_output_generation(programme, Terms(3e-4))
     run = _Local(programme, 1e-2, simple_solution(programme).matrix, Neighbourhoods(programme))
     run.round(Terms(1e-2))
     rng = np.random.default_rng(1)
