@@ -9,17 +9,15 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
-from whereish.solvers.optimal.barrier_rows import Pairs
 from whereish.solvers.optimal.local.cores import Cores, Links, Reach, absorb
 
 __all__ = [
     "Pulled",
     "add_inverse",
-    "assemble",
     "lagging",
-    "near_rows",
     "price_of_tails",
     "times_inverses",
+    "violated",
 ]
 
 
@@ -28,21 +26,6 @@ class Pulled(NamedTuple):
 
     value: FloatArray
     size: FloatArray
-
-
-@kernel
-def assemble(
-    weight: FloatArray, begin: int, end: int, pairs: Pairs, offset: int, out: FloatArray
-) -> None:
-    """G_z' diag(weight) G_z of one output's rows, whose variables begin at `offset`."""
-    out[:] = 0.0
-    for row in range(begin, end):
-        i, j, w = pairs.source[row] - offset, pairs.target[row] - offset, weight[row]
-        aw = pairs.factor[row] * w
-        out[j, j] += w
-        out[i, i] += pairs.factor[row] * aw
-        out[i, j] -= aw
-        out[j, i] -= aw
 
 
 @kernel
@@ -78,37 +61,20 @@ def times_inverses(
 
 
 @kernel
-def near_rows(
-    k: FloatArray, cores: Cores, closeness: FloatArray, within: float, most: int
-) -> tuple[IntArray, IntArray]:
-    """Rows inside the cores with a_ij k_i > (1 - within) k_j, tightest first."""
-    outputs, n = cores.variable.shape
-    found = np.empty(cores.place.size * most, np.int64)
-    begin = np.zeros(outputs + 1, np.int64)
-    value, origin = np.zeros(most), np.zeros(most, np.int64)
-    count = 0
-    for z in range(outputs):
+def violated(
+    k: FloatArray, cores: Cores, closeness: FloatArray, tolerance: float
+) -> list[tuple[int, int, int]]:
+    """(output, source, target) of the row that every variable violates most, beyond a tolerance."""
+    found = [(0, 0, 0)]
+    for z in range(cores.start.size - 1):
         for target in range(cores.start[z], cores.start[z + 1]):
-            j = cores.place[target]
-            value[:] = k[target] * (1.0 - within)
-            origin[:] = -1
+            most, asks, j = k[target] * (1.0 + tolerance), -1, cores.place[target]
             for source in range(cores.start[z], cores.start[z + 1]):
-                i = cores.place[source]
-                candidate = closeness[j, i] * k[source]
-                if candidate > value[most - 1] and i != j:
-                    spot = most - 1
-                    while spot > 0 and candidate > value[spot - 1]:
-                        value[spot] = value[spot - 1]
-                        origin[spot] = origin[spot - 1]
-                        spot -= 1
-                    value[spot] = candidate
-                    origin[spot] = i
-            for spot in range(most):
-                if origin[spot] >= 0:
-                    found[count] = origin[spot] * n + j
-                    count += 1
-        begin[z + 1] = count
-    return found[:count].copy(), begin
+                if closeness[j, cores.place[source]] * k[source] > most and source != target:
+                    most, asks = closeness[j, cores.place[source]] * k[source], source
+            if asks >= 0:
+                found.append((z, int(cores.place[asks]), int(j)))
+    return found[1:]
 
 
 @kernel

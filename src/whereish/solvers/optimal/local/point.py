@@ -8,7 +8,12 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import SolverError
 from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
-from whereish.solvers.optimal.barrier_rows import Pairs, Rows, feasible_multipliers
+from whereish.solvers.optimal.barrier_rows import (
+    Pairs,
+    Rows,
+    assemble_normal_matrix,
+    feasible_multipliers,
+)
 from whereish.solvers.optimal.interior_point import (
     NewtonSolve,
     cholesky_factor,
@@ -18,7 +23,6 @@ from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
 from whereish.solvers.optimal.local.kernels import (
     Pulled,
     add_inverse,
-    assemble,
     price_of_tails,
     times_inverses,
 )
@@ -68,17 +72,18 @@ class LocalPoint:
         index, closeness = self.cores.variable, self.programme.closeness
         pairs = Pairs(index[owner, i], index[owner, j], closeness[i, j])
         self.rows = Rows(np.array([0, pairs.source.size], np.int64), pairs)
+        offset = self.cores.start[owner].astype(np.int32)
+        self._local = Pairs(pairs.source - offset, pairs.target - offset, pairs.factor)
 
     def _feasible_duals(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Duals with E'(c - mu) = G' y and y > 0, mu minus what each place loses at the start."""
         lost = (start * self.programme.cost.T).sum(axis=1)
         level = np.maximum(lost, _LEAST_LEVEL * lost.mean())
         total = self.cost + self.cores.gather(level)
-        source, target, a = self.rows.pairs
-        y = np.empty(self.rows.size)
+        y, (source, target, a) = np.empty(self.rows.size), self._local
         for z, offset in enumerate(self.cores.start[:-1]):
             part = slice(self._row_start[z], self._row_start[z + 1])
-            pairs = Pairs(source[part] - offset, target[part] - offset, a[part])
+            pairs = Pairs(source[part], target[part], a[part])
             mine = Rows(np.array([0, pairs.source.size]), pairs)
             y[part] = feasible_multipliers(total[offset : self.cores.start[z + 1]], mine)
         return y, -level
@@ -156,7 +161,7 @@ class LocalPoint:
                 w, offset = int(widths[z]), int(cores.start[z])
                 work = inverses[spots[z] : spots[z + 1]].reshape((w, w), order="F")
                 begin, end = int(self._row_start[z]), int(self._row_start[z + 1])
-                assemble(weight, begin, end, self.rows.pairs, offset, work)
+                assemble_normal_matrix(weight, begin, end, self._local, work)
                 cholesky_factor(work)
                 if cholesky_inverse(work) != 0:
                     raise SolverError("the interior point met a singular normal matrix")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import SolverError
 from whereish.solvers.optimal.local.cores import covering, links
-from whereish.solvers.optimal.local.kernels import lagging, near_rows
+from whereish.solvers.optimal.local.kernels import lagging, violated
 from whereish.solvers.optimal.local.point import LocalPoint
 from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
@@ -145,12 +145,13 @@ class _Local:
         joins = _largest(
             lag * np.maximum(programme.cost - point.mu, 0.0), JOINED * self.gap * point.value
         )
-        within = -VIOLATED * self.gap
-        keys, begin = near_rows(point.k, point.cores, programme.closeness, within, 1)
+        rows = violated(point.k, point.cores, programme.closeness, VIOLATED * self.gap)
+        output, source, target = np.array(rows, np.int64).reshape(-1, 3).T
         for z, extra in enumerate(self.extra):
             x = np.flatnonzero(joins[z] & (origin[z] >= 0))
             p, o = self.links.parent[z, x].astype(np.int64), origin[z, x].astype(np.int64)
-            added = [p * n + x, x * n + p, o * n + x, keys[begin[z] : begin[z + 1]]]
+            mine = output == z
+            added = [p * n + x, x * n + p, o * n + x, source[mine] * n + target[mine]]
             self.extra[z] = np.unique(np.concatenate([extra, *added]))
         inside = joins | (self.links.parent == places)
         self.links = links(programme, self.around.away, inside, point.mu, self.near)
