@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from whereish.errors import SolverError
 from whereish.solvers.optimal.barrier_rows import RowLists
 from whereish.solvers.optimal.interior_point import InteriorPoint, Measure
+from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.pricing import Pricer, PricingResult
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
 from whereish.solvers.optimal.repair import complete
@@ -31,6 +32,8 @@ ROW_PERIOD = 6
 """Iterations between two searches for near-active rows; violated ones enter at once."""
 STARTING_SCALES = (0.9, 1.0, 1.1)
 """Multiples of the metric at which the tight mechanism's outputs are taken to begin with."""
+POLISHED_AGAIN = 0.3
+"""Part of the complementarity at which columns are recombined once more, where that is needed."""
 MOST_ITERATIONS = 400
 PATIENCE = 25
 """Iterations without progress of the bounds after which the solve counts as stalled."""
@@ -49,6 +52,8 @@ class _OutputGeneration:
         self.pricer = Pricer(programme.cost, lists, weight)
         self.point = InteriorPoint(programme.cost, lists, starting_outputs(programme))
         self.checkpoints = list(CHECKPOINTS)
+        self.polish = Polish(programme, gap)
+        self.polished = gap
         self.matrix = np.empty((n, outputs))
         self.upper = np.inf
         self.certified = 0.0  # costs are nonnegative
@@ -66,8 +71,12 @@ class _OutputGeneration:
         """Keep the best channel and the best restricted bound; True if either improved."""
         matrix = np.zeros(self.matrix.shape)
         matrix[:, self.point.outputs] = np.maximum(self.point.k, 0.0).T
-        matrix = complete(self.programme, matrix)
+        columns, matrix = matrix, complete(self.programme, matrix)
         upper = self.programme.value(matrix)
+        if self._worth_polishing(at, upper):
+            polished = self.polish.channel(columns)
+            if self.programme.value(polished) < upper:
+                matrix, upper = polished, self.programme.value(polished)
         better = upper < self.upper * (1.0 - 1e-12)
         if better:
             self.matrix, self.upper = matrix, upper
@@ -75,6 +84,14 @@ class _OutputGeneration:
             better = True
             self.restricted, self.restricted_duals = at.lower, at.bound_duals
         return better
+
+    def _worth_polishing(self, at: Measure, upper: float) -> bool:
+        """Whether the columns are settled to the gap, but their sums are not mended as well."""
+        settled = at.relative_complementarity <= self.polished
+        if not settled or relative_gap(min(self.upper, upper), at.cost) <= 0.5 * self.gap:
+            return False
+        self.polished = POLISHED_AGAIN * at.relative_complementarity
+        return True
 
     def checkpoint(self, at: Measure) -> bool:
         """Price by the current duals and exchange outputs; True if the programme changed."""

@@ -12,6 +12,8 @@ is certified whatever happened on the way.
 * up to a few hundred places: `output_generation`, exact to any gap;
 * beyond, or when a rough gap is enough: `large_scale`; a few of its sweeps come first in any
   case, so that a useful bound is there whenever time runs out;
+* where columns fall fast, so that few places are near an output: `local`, before the sweeps;
+* outputs that another one beats at every place are left out (`start.undominated`);
 * places far nearer to each other than the gap matters are made one (`start.merging`);
 * extreme metrics, where all rows coincide or never touch, have closed answers.
 """
@@ -26,20 +28,24 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.solvers.optimal.large_scale import solve_large
+from whereish.solvers.optimal.local.solve import Neighbourhoods, solve_local
 from whereish.solvers.optimal.output_generation import (
     solve_by_output_generation,
     starting_outputs,
 )
+from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.programme import (
     ChannelProgramme,
     LpResult,
     ProgressCallback,
     SolveProgress,
     Terms,
+    relative_gap,
 )
 from whereish.solvers.optimal.spanner import shortest_path_closure
 from whereish.solvers.optimal.start.channels import best_start
 from whereish.solvers.optimal.start.merging import merge
+from whereish.solvers.optimal.start.undominated import undominated
 from whereish.threads import one_blas_thread
 
 __all__ = ["solve_optimal"]
@@ -62,6 +68,8 @@ AT_ONCE = 60
 """Places that are solved in a fraction of a second, whatever the time limit is."""
 MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
+BELOW = 0.75
+"""Of the gap: how well the programme below is solved; the rest is for lifting its channel."""
 NEGLIGIBLE = 1e-12
 """A loss below this part of the uninformed loss is not worth a solver."""
 LONGEST = 700.0
@@ -103,10 +111,15 @@ def solve_optimal(
     classes, first = _coinciding(metric)
     merged = np.zeros((len(cost), first.size))
     np.add.at(merged.T, classes, cost.T)
-    programme = ChannelProgramme(merged, metric[np.ix_(first, first)])
+    kept = undominated(merged)
+    programme = ChannelProgramme(
+        np.ascontiguousarray(merged[kept]), np.ascontiguousarray(metric[np.ix_(first, first)])
+    )
     terms = Terms(gap, time_limit, progress)
     result = _bracketed(programme, terms, None if start is None else start[first])
-    return replace(result, matrix=result.matrix[classes])
+    matrix = np.zeros((metric.shape[0], len(cost)))
+    matrix[:, kept] = result.matrix[classes]
+    return replace(result, matrix=matrix)
 
 
 def _bracketed(
@@ -127,9 +140,14 @@ def _bracketed(
 
     simple = simple_solution(merged.above, begun)
     terms.take(simple.upper, 0.0)
-    below = _solve(merged.below, Terms(0.5 * terms.gap, half, from_below, terms.start))
+    below = _solve(merged.below, Terms(BELOW * terms.gap, half, from_below, terms.start))
+    lifted = simple.matrix
+    if not terms.over:
+        lifted = Polish(merged.above, terms.gap).channel(below.matrix, simple.matrix)
     within = Terms(0.5 * terms.gap, terms.limit_s, from_above, terms.start)
-    above = _solve(merged.above, within, simple.matrix)
+    above = replace(below, matrix=lifted, upper=merged.above.value(lifted))
+    if relative_gap(above.upper, below.lower) > terms.gap:
+        above = _solve(merged.above, within, lifted)
     lower = min(below.lower, above.upper)
     ended = terms.verdict(above.upper, lower, above.method)
     status = ended or ("stalled" if above.status == "optimal" else above.status)
@@ -149,6 +167,11 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
     exact = programme.n <= LARGEST_EXACT
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
+        around = Neighbourhoods(programme)
+        if around.radius is not None:
+            simple = _better(simple, solve_local(programme, terms, simple.matrix, around))
+            if simple.gap <= terms.gap:
+                return replace(simple, status="optimal")
         few = exact and starting_outputs(programme).size <= FEW_OUTPUTS * programme.n
         first = solve_large(programme, terms, start=simple.matrix, may_give_up=few)
         simple = _better(simple, first)

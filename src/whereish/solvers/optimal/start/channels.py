@@ -23,7 +23,7 @@ from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.repair import complete, tight_matrix
 from whereish.solvers.optimal.start.merging import merge
 
-__all__ = ["best_start", "level_weights", "normalised_matrix"]
+__all__ = ["best_start", "level_weights", "normalised_matrix", "strictly_private"]
 
 _ROUNDS = 60
 _DIAMETERS = (0.1, 0.5)
@@ -31,6 +31,7 @@ _DIAMETERS = (0.1, 0.5)
 _MOST_GROUPS = 1500
 _HALVINGS = 7
 _INSIDE = 1.0 - 1e-12
+_FIRST_EXPONENT = 0.9
 
 
 def best_start(programme: ChannelProgramme, *others: FloatArray) -> FloatArray:
@@ -89,3 +90,16 @@ def _steepest(value: FloatArray, metric: FloatArray) -> float:
             if change > steepest * metric[x, other]:
                 steepest = change / metric[x, other] if metric[x, other] > 0 else np.inf
     return steepest
+
+
+def strictly_private(metric: FloatArray) -> FloatArray:
+    """A normalised channel that keeps less than `metric` everywhere, for a solver's interior."""
+    w = level_weights(np.exp(-metric))
+    exponent = _FIRST_EXPONENT
+    while True:
+        matrix: FloatArray = np.exp(-exponent * metric) * w
+        total = matrix.sum(axis=1)
+        room = _FIRST_EXPONENT * (1.0 - exponent)
+        if exponent <= 0.45 or _steepest(np.log(total), metric) <= room:
+            return np.asarray(matrix / total[:, None])
+        exponent *= 0.95

@@ -1,0 +1,139 @@
+"""The compiled loops of the interior point on cores."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
+from whereish.solvers.optimal.local.cores import Cores, Links, Reach, absorb
+
+__all__ = [
+    "Pulled",
+    "add_inverse",
+    "lagging",
+    "price_of_tails",
+    "times_inverses",
+    "violated",
+]
+
+
+class Pulled(NamedTuple):
+    """G' y of every variable, and the sum of the absolute values that it adds up."""
+
+    value: FloatArray
+    size: FloatArray
+
+
+@kernel
+def add_inverse(
+    inverse: FloatArray, begin: int, end: int, offset: int, reach: Reach, out: FloatArray
+) -> None:
+    """Add E_z H_z^{-1} E_z' to the upper half of `out`; `inverse` has its upper half."""
+    for one in range(begin, end):
+        y, j, b = reach.place[one], reach.variable[one] - offset, reach.factor[one]
+        for other in range(begin, one + 1):
+            i = reach.variable[other] - offset
+            value = inverse[i, j] if i <= j else inverse[j, i]
+            out[reach.place[other], y] += b * reach.factor[other] * value
+
+
+@kernel
+def times_inverses(
+    inverses: FloatArray, start: IntArray, places: IntArray, q: FloatArray
+) -> FloatArray:
+    """H_z^{-1} q_z of every output: symmetric blocks of which the upper half is there."""
+    out = np.zeros(q.size)
+    for z in range(start.size - 1):
+        begin, width = start[z], start[z + 1] - start[z]
+        at = places[z]
+        for j in range(width):
+            total, right = 0.0, q[begin + j]
+            for i in range(j):
+                value = inverses[at + j * width + i]
+                total += value * q[begin + i]
+                out[begin + i] += value * right
+            out[begin + j] += total + inverses[at + j * width + j] * right
+    return out
+
+
+@kernel
+def violated(
+    k: FloatArray, cores: Cores, closeness: FloatArray, tolerance: float
+) -> list[tuple[int, int, int]]:
+    """(output, source, target) of the row that every variable violates most, beyond a tolerance."""
+    found = [(0, 0, 0)]
+    for z in range(cores.start.size - 1):
+        for target in range(cores.start[z], cores.start[z + 1]):
+            most, asks, j = k[target] * (1.0 + tolerance), -1, cores.place[target]
+            for source in range(cores.start[z], cores.start[z + 1]):
+                if closeness[j, cores.place[source]] * k[source] > most and source != target:
+                    most, asks = closeness[j, cores.place[source]] * k[source], source
+            if asks >= 0:
+                found.append((z, int(cores.place[asks]), int(j)))
+    return found[1:]
+
+
+@kernel
+def lagging(
+    k: FloatArray, cores: Cores, links: Links, closeness: FloatArray
+) -> tuple[FloatArray, NDArray[np.int32]]:
+    """By how much places that follow are below what privacy asks, and which place asks most."""
+    outputs, n = links.parent.shape
+    out, origin = np.zeros((outputs, n)), np.full((outputs, n), -1, np.int32)
+    for z in range(outputs):
+        for x in range(n):
+            p = links.core[z, x]
+            if p < 0 or links.parent[z, x] == x:
+                continue
+            own = links.factor[z, x] * k[cores.variable[z, p]]
+            most = own
+            for source in range(cores.start[z], cores.start[z + 1]):
+                i = cores.place[source]
+                if closeness[x, i] * k[source] > most:
+                    most, origin[z, x] = closeness[x, i] * k[source], i
+            out[z, x] = most - own
+    return out, origin
+
+
+@kernel
+def price_of_tails(
+    cost: FloatArray,
+    mu: FloatArray,
+    pulled: Pulled,
+    cores: Cores,
+    links: Links,
+    closeness: FloatArray,
+    near: NDArray[np.intp],
+    slack: float,
+) -> FloatArray:
+    """mu + min_z (c_z - mu - G' y_z), y of the places that follow included; lowered for rounding.
+
+    A place that gains takes what it gains from its child, as far as that one has it; what then is
+    left of a cost is passed on to the parent.
+    """
+    outputs, n = cost.shape
+    least = np.full(n, np.inf)
+    reduced, size, child = np.empty(n), np.empty(n), np.empty(n, np.int32)
+    for z in range(outputs):
+        for x in range(n):
+            reduced[x] = cost[z, x] - mu[x]
+            size[x] = cost[z, x] + abs(mu[x])
+        for v in range(cores.start[z], cores.start[z + 1]):
+            x = cores.place[v]
+            reduced[x] -= pulled.value[v]
+            size[x] += pulled.size[v]
+        absorb(reduced, size, links.parent[z], links.away[z], closeness, near, child)
+        for x in range(n):
+            p = links.parent[z, x]
+            if p >= 0 and p != x and reduced[x] > 0.0:
+                reduced[p] += closeness[x, p] * reduced[x]
+                size[p] += closeness[x, p] * size[x]
+                reduced[x] = 0.0
+        for x in range(n):
+            least[x] = min(least[x], reduced[x] - slack * size[x])
+    out: FloatArray = mu + least
+    return out

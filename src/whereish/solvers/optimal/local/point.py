@@ -1,0 +1,182 @@
+"""The interior point of `interior_point` on cores: all outputs at once, each with few variables."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.errors import SolverError
+from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
+from whereish.solvers.optimal.barrier_rows import (
+    Pairs,
+    Rows,
+    assemble_normal_matrix,
+    feasible_multipliers,
+)
+from whereish.solvers.optimal.interior_point import (
+    NewtonSolve,
+    cholesky_factor,
+    corrected_direction,
+)
+from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
+from whereish.solvers.optimal.local.kernels import (
+    Pulled,
+    add_inverse,
+    price_of_tails,
+    times_inverses,
+)
+from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.threads import in_threads
+
+_LEAST_LEVEL = 0.1  # of the mean loss: what a place without cost counts as
+_PARTS = 8
+
+
+class LocalPoint:
+    """The iterate (k, y, mu) on the cores' variables.
+
+    Attributes
+    ----------
+    k : (variables,) array
+        Entries of the columns on their cores.
+    s, y : arrays
+        Slack and multiplier of every row, positive.
+    mu : (n,) array
+        Multipliers of the row sums.
+    """
+
+    def __init__(
+        self,
+        programme: ChannelProgramme,
+        links: Links,
+        keys: list[IntArray],
+        start: FloatArray,
+        near: NDArray[np.intp],
+    ) -> None:
+        """`keys` are the rows source * n + target of every output; `start` is strictly private."""
+        self.programme, self.links, self.near = programme, links, near
+        self.cores: Cores = flat_cores(links)
+        self.cost = self.cores.gathered_costs(programme.cost)
+        self._lay_out(keys)
+        owner = np.repeat(np.arange(len(keys)), np.diff(self.cores.start))
+        self.k = np.ascontiguousarray(start[self.cores.place, owner])
+        self.s = self._slack(self.k)
+        self.y, self.mu = self._feasible_duals(start)
+
+    def _lay_out(self, keys: list[IntArray]) -> None:
+        sizes = [one.size for one in keys]
+        self._row_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        owner = np.repeat(np.arange(len(keys)), sizes)
+        i, j = np.divmod(np.concatenate(keys), self.programme.n)
+        index, closeness = self.cores.variable, self.programme.closeness
+        pairs = Pairs(index[owner, i], index[owner, j], closeness[i, j])
+        self.rows = Rows(np.array([0, pairs.source.size], np.int64), pairs)
+        offset = self.cores.start[owner].astype(np.int32)
+        self._local = Pairs(pairs.source - offset, pairs.target - offset, pairs.factor)
+
+    def _feasible_duals(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Duals with E'(c - mu) = G' y and y > 0, mu minus what each place loses at the start."""
+        lost = (start * self.programme.cost.T).sum(axis=1)
+        level = np.maximum(lost, _LEAST_LEVEL * lost.mean())
+        total = self.cost + self.cores.gather(level)
+        y, (source, target, a) = np.empty(self.rows.size), self._local
+        for z, offset in enumerate(self.cores.start[:-1]):
+            part = slice(self._row_start[z], self._row_start[z + 1])
+            pairs = Pairs(source[part], target[part], a[part])
+            mine = Rows(np.array([0, pairs.source.size]), pairs)
+            y[part] = feasible_multipliers(total[offset : self.cores.start[z + 1]], mine)
+        return y, -level
+
+    def _slack(self, k: FloatArray) -> FloatArray:
+        return self.rows.slack(k[None])
+
+    @property
+    def value(self) -> float:
+        return float(self.cost @ self.k)
+
+    @property
+    def complementarity(self) -> float:
+        return float(self.s @ self.y)
+
+    def bound(self) -> FloatArray:
+        """mu of a bound for the asked programme, its sum, lowered by what rounding may have added.
+
+        An entry sums its rows' products, what follows it and its own cost; each sum of m numbers
+        is off by less than m units of rounding of their absolute sum.
+        """
+        source, target, a = self.rows.pairs
+        pulled = self.rows.pull(self.y, self.k.size)[0]
+        size = np.bincount(target, self.y, minlength=self.k.size)
+        size = size + np.bincount(source, a * self.y, minlength=self.k.size)
+        ends = np.bincount(np.concatenate([source, target]), minlength=self.k.size)
+        slack = (float(ends.max()) + 2.0 * self.programme.n) * float(np.finfo(float).eps)
+        programme = self.programme
+        return price_of_tails(
+            programme.cost,
+            self.mu,
+            Pulled(pulled, np.asarray(size, np.float64)),
+            self.cores,
+            self.links,
+            programme.closeness,
+            self.near,
+            slack,
+        )
+
+    def columns(self) -> FloatArray:
+        return self.cores.spread(np.maximum(self.k, 0.0), self.programme.n)
+
+    def step(self, *, corrections: int = 3) -> tuple[float, float]:
+        solve = self._newton(self.y / self.s)
+        pulled = self.rows.pull(self.y, self.k.size)
+        relative = self.complementarity / self.value
+        move = corrected_direction(
+            self.rows,
+            self.s,
+            self.y,
+            solve=solve,
+            dual_residual=(self.cost - self.cores.gather(self.mu))[None] - pulled,
+            corrections=corrections,
+            row_residual=self._slack(self.k) - self.s,
+        )
+        share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
+        primal, dual = share * move.primal, share * move.dual
+        self.k = self.k + primal * move.dk[0]
+        self.s = self.s + primal * move.ds
+        self.y = self.y + dual * move.dy
+        self.mu = self.mu + dual * move.dmu
+        return primal, dual
+
+    def _newton(self, weight: FloatArray) -> NewtonSolve:
+        n, cores = self.programme.n, self.cores
+        outputs = cores.start.size - 1
+        widths = np.diff(cores.start)
+        spots = np.concatenate([[0], np.cumsum(widths**2)])
+        inverses = np.empty(int(spots[-1]))
+        parts = np.array_split(np.arange(outputs), min(_PARTS, outputs))
+
+        def factor(part: NDArray[np.intp]) -> FloatArray:
+            schur = np.zeros((n, n), order="F")
+            for z in part:
+                w, offset = int(widths[z]), int(cores.start[z])
+                work = inverses[spots[z] : spots[z + 1]].reshape((w, w), order="F")
+                begin, end = int(self._row_start[z]), int(self._row_start[z + 1])
+                assemble_normal_matrix(weight, begin, end, self._local, work)
+                cholesky_factor(work)
+                if cholesky_inverse(work) != 0:
+                    raise SolverError("the interior point met a singular normal matrix")
+                begin, end = int(cores.reach.start[z]), int(cores.reach.start[z + 1])
+                add_inverse(work, begin, end, offset, cores.reach, schur)
+            return schur
+
+        schur = sum(in_threads(factor, parts), np.zeros((n, n), order="F"))
+        schur_factor = cholesky_factor(np.asfortranarray(np.triu(schur) + np.triu(schur, 1).T))
+        missing = 1.0 - cores.sums(self.k, n)
+
+        def solve(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+            free = times_inverses(inverses, cores.start, spots, q[0])
+            dmu = cholesky_solve(schur_factor, missing - cores.sums(free, n))
+            coupled = times_inverses(inverses, cores.start, spots, cores.gather(dmu))
+            return (free + coupled)[None], dmu
+
+        return solve

@@ -1,0 +1,191 @@
+"""The optimal channel by interior points on cores that are enlarged until the gap is closed.
+
+A round solves the programme on the cores at hand, from the beginning: that takes some ten to thirty
+steps of a few hundredths of a second.  Its duals give a bound for the asked programme, its columns,
+closed and recombined, a channel.  If the gap is still open, places that follow but would have to
+carry much more join the cores, violated rows enter, and the signs of what places gain by following
+are taken from the new duals.  Where places that hardly matter by themselves lie between others in
+the plane, following them up and down a tree may not be enough for a bound: rounds that do not
+halve the gap are the last.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray, IntArray
+from whereish.errors import SolverError
+from whereish.solvers.optimal.local.cores import covering, links
+from whereish.solvers.optimal.local.kernels import lagging, violated
+from whereish.solvers.optimal.local.point import LocalPoint
+from whereish.solvers.optimal.polish import Polish
+from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
+from whereish.solvers.optimal.spanner import greedy_spanner
+from whereish.solvers.optimal.start.channels import strictly_private
+from whereish.solvers.optimal.start.duals import anchors, tight_duals
+
+__all__ = ["Neighbourhoods", "solve_local"]
+
+RADII = (12.0, 10.0, 8.0)
+"""Nats around an output that may be its core, widest first."""
+CHEAP, WORTH = 0.004, 0.02
+"""Mean of (core / places)^3 up to which a wider radius is taken, and the narrowest worth it."""
+NEIGHBOURS = 24
+"""Places near a place, of which some may take over what it gains."""
+AIM, JOINED, VIOLATED = 0.2, 0.1, 0.2
+"""Of the gap: complementarity to stop at, loss of what lags behind, and violation of rows."""
+MOST_STEPS, MOST_ROUNDS = 60, 4
+
+
+class Neighbourhoods:
+    """Which places each output lies near to, and how wide cores may be.
+
+    Attributes
+    ----------
+    anchors : (outputs,) array
+        A place in the middle of every output's core.
+    best : (n,) array
+        The output that serves a bump around each place best.
+    away : (outputs, n) array
+        Nats from the nearest place whose bump an output serves.
+    """
+
+    def __init__(self, programme: ChannelProgramme) -> None:
+        self.anchors = anchors(programme)
+        self.best = (programme.cost @ programme.closeness).argmin(axis=0)
+        self.away = programme.metric[self.anchors].copy()
+        np.minimum.at(self.away, self.best, programme.metric)
+
+    @property
+    def radius(self) -> float | None:
+        """The radius of cores, or None where even narrow ones hold too many places."""
+        for radius in RADII:
+            if self._work(radius) <= CHEAP:
+                return radius
+        return RADII[-1] if self._work(RADII[-1]) <= WORTH else None
+
+    def _work(self, radius: float) -> float:
+        return float(((self.away <= radius).mean(axis=1) ** 3).mean())
+
+
+class _Local:
+    """The state of one solve."""
+
+    def __init__(
+        self, programme: ChannelProgramme, gap: float, start: FloatArray, around: Neighbourhoods
+    ) -> None:
+        self.programme, self.gap, self.around = programme, gap, around
+        self.near = np.argsort(programme.metric, axis=1, kind="stable")[:, 1 : NEIGHBOURS + 1]
+        inside = covering(around.away, around.away <= (around.radius or RADII[-1]))
+        self.links = links(programme, around.away, inside, tight_duals(programme), self.near)
+        self.start = self._started()
+        edges = greedy_spanner(programme.metric, 1.0 + gap).edges
+        both = np.concatenate([edges, edges[:, ::-1]]).astype(np.int64)
+        self.base = np.unique(both[:, 0] * programme.n + both[:, 1])
+        self.extra = [np.empty(0, np.int64) for _ in programme.cost]
+        self.polish = Polish(programme, gap)
+        self.matrix, self.upper, self.lower = start, programme.value(start), 0.0
+
+    def _started(self) -> FloatArray:
+        """A strictly private channel in which every output has a share."""
+        bumps, at = strictly_private(self.programme.metric), self.around.anchors
+        count = np.bincount(at, minlength=self.programme.n)
+        share = np.where(count > 0, 0.5 / np.maximum(count, 1), 0.0)
+        out = bumps[:, at] * share[at]
+        np.add.at(out.T, self.around.best, (bumps * (1.0 - share * count)).T)
+        return out
+
+    def _keys(self) -> list[IntArray]:
+        """The rows of every core: a spanner's, those to and from its middle, and what entered."""
+        n = self.programme.n
+        source, target = np.divmod(self.base, n)
+        out = []
+        for middle, parent, extra in zip(
+            self.around.anchors, self.links.parent, self.extra, strict=True
+        ):
+            inside = parent == np.arange(n)
+            others = np.flatnonzero(inside)
+            others = others[others != middle]
+            star = np.concatenate([middle * n + others, others * n + middle])
+            base = self.base[inside[source] & inside[target]]
+            out.append(np.unique(np.concatenate([base, star, extra])))
+        return out
+
+    def round(self, terms: Terms) -> None:
+        """Solve on the cores at hand; the bound, and a channel of the columns."""
+        point = LocalPoint(self.programme, self.links, self._keys(), self.start, self.near)
+        for _ in range(MOST_STEPS):
+            if terms.over or point.complementarity <= AIM * self.gap * point.value:
+                break
+            try:
+                point.step()
+            except SolverError:
+                break  # the arithmetic is exhausted; the bound of what is there is as true
+        self.point = point
+        bound = math.fsum(point.bound())
+        if np.isfinite(bound):
+            self.lower = max(self.lower, bound)
+            self._recombine(point)
+
+    def _recombine(self, point: LocalPoint) -> None:
+        """The cheapest channel from the columns, closed, and the best so far."""
+        matrix = self.polish.channel(point.columns(), self.matrix)
+        value = self.programme.value(matrix)
+        if value < self.upper:
+            self.matrix, self.upper = matrix, value
+
+    def enlarge(self) -> None:
+        """Places that lag behind join the cores, violated rows enter, and signs are renewed."""
+        programme, point, n = self.programme, self.point, self.programme.n
+        places = np.arange(n)
+        lag, origin = lagging(point.k, point.cores, self.links, programme.closeness)
+        joins = _largest(
+            lag * np.maximum(programme.cost - point.mu, 0.0), JOINED * self.gap * point.value
+        )
+        rows = violated(point.k, point.cores, programme.closeness, VIOLATED * self.gap)
+        output, source, target = np.array(rows, np.int64).reshape(-1, 3).T
+        for z, extra in enumerate(self.extra):
+            x = np.flatnonzero(joins[z] & (origin[z] >= 0))
+            p, o = self.links.parent[z, x].astype(np.int64), origin[z, x].astype(np.int64)
+            mine = output == z
+            added = [p * n + x, x * n + p, o * n + x, source[mine] * n + target[mine]]
+            self.extra[z] = np.unique(np.concatenate([extra, *added]))
+        inside = joins | (self.links.parent == places)
+        self.links = links(programme, self.around.away, inside, point.mu, self.near)
+
+
+def _largest(lost: FloatArray, tolerated: float) -> NDArray[np.bool_]:
+    """The largest entries, without which the sum of the others is at most what is tolerated."""
+    order = np.argsort(-lost, axis=None, kind="stable")
+    sums = np.cumsum(lost.ravel()[order])
+    count = np.count_nonzero(sums[-1] - sums > tolerated) + (sums[-1] > tolerated)
+    out = np.zeros(lost.size, np.bool_)
+    out[order[:count]] = True
+    return out.reshape(lost.shape)
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")  # a stall ends a round, checked
+def solve_local(
+    programme: ChannelProgramme, terms: Terms, start: FloatArray, around: Neighbourhoods
+) -> LpResult:
+    """Solve to a certified relative gap, or until rounds do not halve it any more.
+
+    `start` is a private channel to improve upon, (n, outputs).
+    """
+    run = _Local(programme, terms.gap, start, around)
+    status, rounds, before = None, 0, 1.0
+    while status is None and rounds < MOST_ROUNDS:
+        if rounds:
+            run.enlarge()
+        run.round(terms)
+        rounds += 1
+        status = terms.verdict(run.upper, run.lower, "interior point on cores")
+        gap = relative_gap(run.upper, run.lower)
+        if gap > 0.5 * before:
+            break
+        before = gap
+    method = "interior point on cores"
+    return LpResult(run.upper, run.lower, run.matrix, status or "stalled", method, rounds)

@@ -1,0 +1,164 @@
+"""Interior points on cores, outputs that another one beats, and channels from near columns."""
+
+import math
+
+import numpy as np
+import pytest
+
+from instances import distances
+from whereish.solvers.optimal.local.cores import covering, links
+from whereish.solvers.optimal.local.point import LocalPoint
+from whereish.solvers.optimal.local.solve import Neighbourhoods, _Local, solve_local
+from whereish.solvers.optimal.output_generation import solve_by_output_generation
+from whereish.solvers.optimal.polish import Polish
+from whereish.solvers.optimal.programme import ChannelProgramme, Terms
+from whereish.solvers.optimal.repair import complete
+from whereish.solvers.optimal.solve import simple_solution, solve_optimal
+from whereish.solvers.optimal.start.channels import strictly_private
+from whereish.solvers.optimal.start.undominated import undominated
+from whereish.threads import one_blas_thread
+
+
+def road(n, level, *, loss="squared", zeros=0.0, seed=5):
+    """Places along a winding road, many of prior zero."""
+    rng = np.random.default_rng(seed)
+    along = np.cumsum(rng.uniform(0.2, 1.8, n))
+    d = distances(np.c_[along, 3 * np.sin(along / 15)])
+    prior = np.where(rng.random(n) < zeros, 0.0, rng.gamma(0.5, size=n) + 1e-3)
+    losses = {"squared": d**2, "euclidean": d, "threshold": (d > 1.5).astype(float)}[loss]
+    return ChannelProgramme(
+        np.ascontiguousarray((prior[:, None] / prior.sum() * losses).T), level * d
+    )
+
+
+def plane(n, level, *, loss, seed=6):
+    rng = np.random.default_rng(seed)
+    d = distances(rng.uniform(0, math.sqrt(n), (n, 2)))
+    prior = rng.lognormal(sigma=1.5, size=n)
+    losses = d if loss == "euclidean" else (d > 1.5).astype(float)
+    return ChannelProgramme(
+        np.ascontiguousarray((prior[:, None] / prior.sum() * losses).T), level * d
+    )
+
+
+def assert_private(matrix, metric):
+    assert (matrix >= 0).all()
+    np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=0, atol=1e-11)
+    for k in matrix.T[matrix.max(axis=0) > 1e-9]:
+        assert (k[:, None] <= np.exp(np.minimum(metric, 500)) * k * (1 + 1e-9) + 1e-15).all()
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    with one_blas_thread():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("programme", "gap"),
+    [
+        (road(90, 1.0), 1e-2),
+        (road(90, 1.0, zeros=0.7), 1e-2),
+        (road(90, 0.5, loss="euclidean", seed=8), 1e-2),
+        (plane(80, 3.0, loss="euclidean"), 1e-2),
+        (road(80, 2.0, loss="threshold", seed=9), 0.1),
+        (plane(80, 3.0, loss="threshold"), 0.5),
+    ],
+    ids=["road", "zeros", "flat", "plane", "threshold", "plane, threshold"],
+)
+def test_brackets_the_optimum_that_all_places_have(programme, gap):
+    start = simple_solution(programme)
+    found = solve_local(programme, Terms(1e-2), start.matrix, Neighbourhoods(programme))
+    exact = solve_by_output_generation(programme, Terms(3e-4))
+    assert exact.gap <= 3e-4
+    assert found.lower <= exact.upper
+    assert found.upper >= exact.lower * (1 - 1e-12)
+    assert found.upper <= 1.01 * exact.upper
+    assert found.gap <= gap
+    assert_private(found.matrix, programme.metric)
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.7])
+def test_bound_is_true_for_any_multipliers(zeros):
+    programme = road(90, 1.0, zeros=zeros)
+    exact = solve_by_output_generation(programme, Terms(3e-4))
+    run = _Local(programme, 1e-2, simple_solution(programme).matrix, Neighbourhoods(programme))
+    run.round(Terms(1e-2))
+    rng = np.random.default_rng(1)
+    point, best = run.point, -np.inf
+    y, mu = point.y, point.mu
+    for scale in (0.0, 1e-4, 1e-2, 0.3):
+        point.y = y * rng.lognormal(sigma=scale, size=y.size)
+        point.mu = mu * rng.lognormal(sigma=scale, size=mu.size)
+        bound = math.fsum(point.bound())
+        assert bound <= exact.upper
+        best = max(best, bound)
+    assert best >= 0.98 * exact.lower
+
+
+def test_duals_begin_feasible_and_the_start_inside():
+    programme = road(40, 1.0, zeros=0.5)
+    around = Neighbourhoods(programme)
+    inside = covering(around.away, around.away <= 4.0)
+    near = np.argsort(programme.metric, axis=1)[:, 1:9]
+    linked = links(programme, around.away, inside, np.zeros(programme.n), near)
+    run = _Local(programme, 1e-2, simple_solution(programme).matrix, around)
+    run.links = linked
+    point = LocalPoint(programme, linked, run._keys(), run.start, near)
+    assert (point.s > 0).all()
+    assert (point.y > 0).all()
+    rest = point.cost - point.cores.gather(point.mu) - point.rows.pull(point.y, point.k.size)[0]
+    assert np.abs(rest).max() <= 1e-9 * np.abs(point.cost).max()
+
+
+def test_start_is_strictly_private():
+    metric = road(50, 1.0).metric
+    matrix = strictly_private(metric)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=1e-12)
+    ratio = np.log(matrix[:, None, :] / matrix[None]).max(axis=2)
+    apart = metric > 0
+    assert (ratio[apart] / metric[apart]).max() < 1 - 1e-3
+
+
+def test_beaten_outputs_change_nothing():
+    rng = np.random.default_rng(3)
+    cost = (rng.integers(0, 4, (40, 6))).astype(float)
+    kept = undominated(cost)
+    assert 0 < kept.size < 40
+    for z in range(40):
+        beaten_by = [t for t in kept if t != z and (cost[t] <= cost[z]).all()]
+        assert (z in kept) == (not beaten_by)
+    metric = 0.7 * distances(rng.uniform(0, 3, (6, 2)))
+    whole = solve_by_output_generation(ChannelProgramme(cost + 1, metric), Terms(1e-6))
+    found = solve_optimal(cost + 1, metric, gap=1e-6)
+    assert found.upper == pytest.approx(whole.upper, rel=3e-6)
+    assert found.matrix.shape == (6, 40)
+    assert found.upper == pytest.approx(float(((cost + 1).T * found.matrix).sum()), rel=1e-12)
+    unused = np.setdiff1d(np.arange(40), kept)
+    assert not found.matrix[:, unused].any()
+
+
+def test_near_places_are_polished_where_one_factor_ruins_the_channel():
+    """Sums that are off by a hundredth between places a thousandth of a nat apart."""
+    rng = np.random.default_rng(4)
+    middles = np.repeat(rng.uniform(0, 4, (15, 2)), 2, axis=0)
+    d = distances(middles + rng.normal(size=(30, 2)) * 5e-4)
+    programme = ChannelProgramme(np.ascontiguousarray(d / 30), d)
+    best = solve_by_output_generation(programme, Terms(1e-3))
+    noisy = best.matrix * rng.uniform(0.99, 1.01, best.matrix.shape)
+    mended = complete(programme, noisy)
+    polished = Polish(programme, 1e-2).channel(noisy)
+    assert_private(polished, programme.metric)
+    assert programme.value(mended) > 1.2 * best.upper
+    assert programme.value(polished) < 1.05 * best.upper
+
+
+def test_places_over_many_decades_reach_the_gap():
+    rng = np.random.default_rng(7)
+    radius = 40 * 10 ** rng.uniform(-8, 0, 90)
+    angle = rng.uniform(0, 2 * np.pi, 90)
+    d = distances(np.c_[radius * np.cos(angle), radius * np.sin(angle)])
+    result = solve_optimal(np.ascontiguousarray((d**2 / 90).T), d, gap=1e-2)
+    assert result.status == "optimal"
+    assert result.gap <= 1e-2
+    assert_private(result.matrix, d)
