@@ -9,7 +9,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 
-__all__ = ["chebyshev_points", "lebesgue", "quadratic_near", "quadratic_through"]
+__all__ = ["chebyshev_points", "lebesgue", "quadratic_near"]
 
 _BERNSTEIN: FloatArray = np.array([[1.0, 0.0, 0.0], [-0.5, 2.0, -0.5], [0.0, 0.0, 1.0]])
 
@@ -24,21 +24,15 @@ def lebesgue(degree: int) -> float:
     return 1.0 + 2.0 / math.pi * math.log(degree + 1)
 
 
-def quadratic_through(
-    means: FloatArray, degree: int, middle: FloatArray, side: float
-) -> FloatArray:
-    """Control points of the biquadratic through nine values of interpolants on a square.
-
-    `means` are (2, cells, n, n) values at Chebyshev points of the cell; the square has its
-    `middle` (down, across) and `side` in units of the cell.
-    """
-    return _controls(_resampled(means, degree, middle, side, 2))
-
-
 def quadratic_near(
     means: FloatArray, degree: int, middle: FloatArray, side: float
 ) -> tuple[FloatArray, FloatArray]:
-    """:func:`quadratic_through`, and how far the interpolants are off from it at most."""
+    """Control points of the biquadratic through nine values of interpolants on a square.
+
+    And how far the interpolants are off from it at most.  `means` are (2, cells, n, n) values at
+    Chebyshev points of the cell; the square has its `middle` (down, across) and `side` in units of
+    the cell.
+    """
     coarse, fine = (_resampled(means, degree, middle, side, to) for to in (2, 3 * degree))
     quadratic = _operator(2, 0.0, 1.0, 3 * degree)
     off = fine - quadratic @ coarse @ quadratic.T
