@@ -44,7 +44,7 @@ from whereish.solvers.eikonal.rounding_norm import longest_side
 from whereish.solvers.eikonal.settling import PROOF_BAR, Search, settled
 from whereish.solvers.eikonal.weights import Factor, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
-from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.masses import integer_weights
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 from whereish.solvers.splines.bound import (
@@ -108,6 +108,7 @@ def law_between(
 
     built = framed_law(nodes, sides, prices, neighbours=neighbours, frame=frame, progress=progress)
     first_edges = built.law.metric.weights
+    most = _steepest_edges(sides, neighbours, built.law.metric.quantum)
     promised = lattice.prices(framed(lattice.basis(eps), sides, built.frame), sides, neighbours)
     law = built.law
     kept, pair = worst_edge(edge_factors(law.metric, law.sums, promised), law.metric)
@@ -119,7 +120,8 @@ def law_between(
 
     def at(shares: EdgeShares, last: BuiltLaw) -> BuiltLaw:
         """The law at those shares of the first edges."""
-        return _with_edges(last, shares.of(first_edges, last.frame, neighbours), factor)
+        edges = shares.of(first_edges, last.frame, neighbours)
+        return _with_edges(last, np.minimum(edges, most), factor)
 
     search = Search(
         points=lambda law: points_between(law, eps, cell),
@@ -266,6 +268,15 @@ def _first_levels(eps: FloatArray, side: float) -> FloatArray:
     levels = np.minimum(eps, _STEEPEST / side)
     price = levels * side
     return np.asarray(levels / (1.0008 + 0.0105 * price**2 + 0.0005 * price**4))
+
+
+def _steepest_edges(
+    sides: tuple[float, float], neighbours: int, quantum: float
+) -> NDArray[np.uint16]:
+    """Edges along each step, in quanta, at `_STEEPEST` nats along the longer side."""
+    lengths = [math.hypot(i * sides[0], j * sides[1]) for i, j in STENCILS[neighbours]]
+    most = _STEEPEST * np.array(lengths) / max(sides) / quantum
+    return np.minimum(most, LIMIT).astype(np.uint16)
 
 
 def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], factor: Factor) -> BuiltLaw:

@@ -32,9 +32,11 @@ _LOCAL_ROUNDS = 20  # then all edges fall alike
 _ROUNDS = 60
 _DAMPED = 0.5
 _UNKNOWN = 0.001  # what points lack of the proven slopes, before these are known
-_AIM = 5e-4  # below 1: so far shares fall, so that rounds end
+_AIM = 1e-3  # below 1: so far shares fall, so that rounds end
 _MARGIN = 4e-4  # of the map that need not be used
-_SCALINGS = 12
+_MOST_MISSING = 0.05  # what a proof can bound no better is left to the last scalings,
+_FALL = 0.8  # by so much at most, each
+_SCALINGS = 40
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ def settled(built: BuiltLaw, search: Search, progress: RoundProgress | None) -> 
         found = search.proof(built)
         short = found.factors - slopes.max(axis=(2, 3))
         missing = missing + np.where(found.factors > PROOF_BAR, short, 0.0)
+        missing = np.minimum(missing, _MOST_MISSING)
     return _scaled(built, found, shares, search)
 
 
@@ -81,7 +84,7 @@ def _scaled(built: BuiltLaw, found: SplineSlopes, shares: EdgeShares, search: Se
                 break
         elif certified is not None:
             break
-        shares = shares.times((1.0 - _MARGIN / 4) / max(worst, PROOF_BAR))
+        shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, PROOF_BAR), _FALL))
         built = search.at(shares, built)
         found = search.proof(built)
     if certified is None:

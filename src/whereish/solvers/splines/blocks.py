@@ -250,6 +250,26 @@ def raise_slopes(
 
 
 @kernel
+def _quarter_levels(inverse: Any, which: int, out: Any) -> None:
+    """1/eps^2 at the control points of a quarter of a square on which eps is bilinear.
+
+    `inverse` are those of the square, all 0 where there is no place.
+    """
+    out[:] = np.float32(0.0)
+    if inverse[0] == 0.0:
+        return
+    down, across = (which // 2) * 0.5, (which % 2) * 0.5
+    a, b = 1.0 / np.sqrt(np.float64(inverse[0])), 1.0 / np.sqrt(np.float64(inverse[2]))
+    c, d = 1.0 / np.sqrt(np.float64(inverse[6])), 1.0 / np.sqrt(np.float64(inverse[8]))
+    for r in range(3):
+        t = down + 0.25 * r
+        for s in range(3):
+            u = across + 0.25 * s
+            e = (1.0 - t) * ((1.0 - u) * a + u * b) + t * ((1.0 - u) * c + u * d)
+            out[3 * r + s] = np.float32(1.0 / (e * e))
+
+
+@kernel
 def raise_fine_slopes(
     A: NDArray[np.float32],
     mine: NDArray[np.int64],
@@ -258,14 +278,18 @@ def raise_fine_slopes(
     mean: NDArray[np.float32],
     on_sixteenths: NDArray[np.float32],
     extra: FloatArray,
+    bar: float,
     best: FloatArray,
 ) -> None:
     """As :func:`raise_slopes` for the cells `mine`, with an M of its own on every sixteenth.
 
-    `mean` is (mine, 16, 9, 2), `extra` (mine, 16), `best` over `mine`.
+    `mean` is (mine, 16, 9, 2), `extra` (mine, 16), `best` over `mine`.  Sixteenths are cut into
+    quarters again where that is not enough.
     """
     none = np.zeros((9, 2), np.float32)
+    inverse = np.empty(9, np.float32)
     cells, V, Q, S, scratch, top = _room()
+    piece = np.empty_like(S)
     for index in range(len(mine)):
         here = mine[index]
         around(here // shape[1], here % shape[1], shape, cells)
@@ -280,5 +304,12 @@ def raise_fine_slopes(
                     for k in range(LANES):
                         S[0, c, k] -= x
                         S[1, c, k] -= y
+                off = extra[index, part]
                 found = np.sqrt(_worst(S, on_sixteenths[here, part], top))
-                best[index] = max(best[index], found + extra[index, part])
+                if found + off > max(bar, best[index]):
+                    found = 0.0
+                    for quarter in range(4):
+                        _quarter(S, piece, scratch, quarter)
+                        _quarter_levels(on_sixteenths[here, part], quarter, inverse)
+                        found = max(found, np.sqrt(_worst(piece, inverse, top)))
+                best[index] = max(best[index], found + off)

@@ -167,7 +167,7 @@ def largest_slopes(
         sharper = np.zeros(len(failing))
         for A, _, _ in laws.blocks() if len(failing) else ():
             controls = pieces.astype(np.float32)
-            raise_fine_slopes(A, failing, shape, cell, controls, i4, margin, sharper)
+            raise_fine_slopes(A, failing, shape, cell, controls, i4, margin, bar, sharper)
         best[failing] = np.minimum(best[failing], sharper)
     factors = (best * (1.0 + _ROUNDING)).reshape(shape)
     return SplineSlopes(np.where(np.isfinite(factors), factors, np.inf), mean.acceptance)

@@ -95,6 +95,8 @@ class EdgeShares:
         out = edges.copy()
         for k, (di, dj) in enumerate(STENCILS[neighbours]):
             tail, _ = edge_slices(edges.shape[:2], (di, dj))
+            if not edges[*tail, k].size:
+                continue
             if di and dj:
                 share = means[*tail, k] / math.hypot(di, dj)
             else:
