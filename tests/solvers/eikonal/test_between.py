@@ -188,6 +188,23 @@ def test_hardly_a_place_has_room_left(finer, seed):
     assert np.median(largest) > 0.97
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_steep_rim_is_seen(axis):
+    """Prices of a level map keep their slopes where the map allows less, up to its edge."""
+    eps = np.full((8, 9), 0.5)
+    built = law_between(eps, CELL)
+    low = eps.copy()
+    rim = [slice(None), slice(None)]
+    rim[axis] = slice(0, 1)
+    low[*rim] = 0.4
+    places = random_places(eps.shape, 3000, 11)
+    near = places[:, axis] < 0.5
+    found, where, _ = slopes(built, low, CELL, places[near])
+    certified = slopes_between(built, low, CELL).factors.ravel()[where]
+    assert found.max() > 1.05
+    assert (found <= certified).all()
+
+
 def test_shares_are_what_a_constant_level_leaves():
     """On a large map at a constant level the shares themselves are hardly exceeded."""
     eps = np.full((23, 23), 0.5)

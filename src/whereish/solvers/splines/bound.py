@@ -300,10 +300,11 @@ def _left_out(
     whole = np.exp(laws.log_sums.ravel()[mine])
     absent = (left_out + _ROUNDING) * np.exp(along + across)
     absent = absent * (whole[:, None, None] / mass).max(axis=(1, 2))
-    # Of a mass, in units of 2^-24: its logarithms are below 32, so that each is off by 16 and their
-    # mean less one of them by 32; sums of nine by 8 for every nat between these; the series by 10,
-    # doubled with every square; products and partial sums by 8.  All of that twice.
-    rounding = 2.0**-23 * (40.0 + 8.0 * (along + across) + 10.0 * 2.0**halvings)
+    # Of a mass, in units of 2^-24: logarithms are off by their size at most, their mean less one of
+    # them by twice that; sums of nine by 8 for every nat between these; the series by 10, doubled
+    # with every square; products and partial sums by 8.  All of that twice.
+    inexact = 8.0 + 2.0 * laws.deepest + 8.0 * (along + across) + 10.0 * 2.0**halvings
+    rounding = 2.0**-23 * inexact
     slope_noise = _ROUNDING * (laws.deepest * 0.25 * (1.0 / height + 1.0 / width) + steep)
     noise = 2.0 * steep * (absent + lebesgue(degree) ** 2 * rounding)
     return np.asarray(noise + slope_noise)
