@@ -24,6 +24,10 @@ _PIECES = (
     "tests/solvers/splines/test_mean.py::test_interpolants_lie_in_the_enclosures_of_sixteenths"
 )
 _FOURTHS_OF = "tests/solvers/splines/test_mean.py::test_the_slope_is_looked_for_on_every_sixteenth"
+_RIM = "tests/solvers/eikonal/test_between.py::test_a_steep_rim_is_seen"
+_QUARTERS = (
+    "tests/solvers/splines/test_quarters.py::test_levels_of_quarters_are_those_of_the_square"
+)
 _FALLS = "tests/solvers/splines/test_mean.py::test_the_normaliser_may_fall_between_points"
 _COINS = "tests/sampling/test_spline.py::test_coins_agree_with_balls_and_leave_open_what_is_close"
 
@@ -75,6 +79,22 @@ MUTANTS = (
         "crude = 0.9 * mean.steepest.ravel() / least",
         (_HOLDS, _REFUTED),
         "what is known without looking must count both slopes",
+    ),
+    Mutant(
+        "the inner halves of the rim left out in place of the outer",
+        _BOUND,
+        "out[0, :, 0], out[-1, :, 1] = True, True",
+        "out[0, :, 1], out[-1, :, 0] = True, True",
+        (_RIM,),
+        "places along two edges of the map are not looked at",
+    ),
+    Mutant(
+        "levels on quarters of sixteenths as if each were the first",
+        _BLOCKS,
+        "down, across = (which // 2) * 0.5, (which % 2) * 0.5",
+        "down, across = 0.0, 0.0",
+        (_QUARTERS,),
+        "slopes are compared with eps somewhere else",
     ),
     Mutant(
         "levels between centres at their highest",

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whereish.solvers.eikonal.between import law_between, prices_between, slopes_between
+from whereish.solvers.eikonal.between import (
+    law_between,
+    points_between,
+    prices_between,
+    slopes_between,
+)
 from whereish.solvers.eikonal.cells import BuiltLaw, framed_law
 from whereish.solvers.splines.corners import Corners, corner_prices, mean_at_corners
 from whereish.solvers.splines.halves import Halves, levels_below
@@ -149,12 +154,55 @@ def test_prices_that_take_the_mean_along_borders_are_refuted():
     assert slopes_between(built, eps, CELL).factors.max() >= truth
 
 
-def test_rough_slopes_are_nearly_those_that_are_proven():
-    eps = steps(11, 12)
+@pytest.mark.parametrize("name", ["hills", "steps", "line", "oblong"])
+@pytest.mark.parametrize("finer", [False, True])
+def test_slopes_at_points_are_those_of_the_law_and_below_the_proven(name, finer):
+    eps, cell = MAPS[name]
+    built = law_between(eps, cell, finer=finer)
+    points = points_between(built, eps, cell)
+    proven = slopes_between(built, eps, cell).factors
+    largest = points.max(axis=(2, 3))
+    assert (largest <= proven).all()
+    assert (largest > 0.97 * proven).mean() > 0.9
+    # Points on the border of two squares are points of both, and outside the map there are none.
+    np.testing.assert_allclose(points[:, 1:-2, :, -1], points[:, 2:-1, :, 0], rtol=1e-4)
+    assert points[:, 0, :, :2].any() == points[:, -1, :, 3:].any() == finer
+    assert (points[:, -1, 2, 2] > 0).all()
+    # The same at one of them by the law itself.
+    rows, cols = built.used.shape
+    scale = (np.array([rows, cols]) - (0 if finer else 1)) / np.array(eps.shape)
+    i, j = rows // 2, cols // 2
+    middle = (np.array([i, j]) + (0.5 if finer else 0.0)) / np.where(scale > 0, scale, 1.0)
+    middle = np.where(np.array(eps.shape) == 1, 0.5, middle)
+    found, _, _ = slopes(built, eps, cell, middle[None])
+    np.testing.assert_allclose(points[i, j, 2, 2], found[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize("finer", [False, True])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_hardly_a_place_has_room_left(finer, seed):
+    """On a rough map the whole of eps is used beside nearly every node."""
+    eps = np.random.default_rng(seed).uniform(0.4, 1.0, (9, 10))
+    built = law_between(eps, CELL, finer=finer)
+    largest = points_between(built, eps, CELL).max(axis=(2, 3))
+    assert np.median(largest) > 0.97
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_steep_rim_is_seen(axis):
+    """Prices of a level map keep their slopes where the map allows less, up to its edge."""
+    eps = np.full((8, 9), 0.5)
     built = law_between(eps, CELL)
-    proven = slopes_between(built, eps, CELL).factors
-    rough = slopes_between(built, eps, CELL, rough=True).factors
-    assert np.abs(rough - proven).max() < 0.03
+    low = eps.copy()
+    rim = [slice(None), slice(None)]
+    rim[axis] = slice(0, 1)
+    low[*rim] = 0.4
+    places = random_places(eps.shape, 3000, 11)
+    near = places[:, axis] < 0.5
+    found, where, _ = slopes(built, low, CELL, places[near])
+    certified = slopes_between(built, low, CELL).factors.ravel()[where]
+    assert found.max() > 1.05
+    assert (found <= certified).all()
 
 
 def test_shares_are_what_a_constant_level_leaves():

@@ -12,8 +12,11 @@ from whereish.solvers.splines.bound import (
     CellLaws,
     _degrees,
     _least_normaliser,
+    _left_out,
     _Mean,
     _mean,
+    _sums,
+    mean_slopes,
 )
 from whereish.solvers.splines.interpolation import _lagrange, chebyshev_points
 from whereish.solvers.splines.weights import around, spline_slopes, spline_weights
@@ -178,3 +181,30 @@ def test_changes_are_those_of_all_nine_cells():
             horizontal = [across[k, m] for k in near_i for m in near_j if m + 1 in near_j]
             assert down[i, j] == max(vertical)
             assert right[i, j] == max(horizontal)
+
+
+@pytest.mark.parametrize("level", [0.05, 1.0, 3.0])
+def test_single_precision_moves_the_mean_by_no_more_than_is_counted(level):
+    built = law_between(hills(7, 8, level), CELL)
+    laws = between._spline_problem(built, hills(7, 8, level), CELL)[0]
+    law, (rows, cols) = built.law, built.used.shape
+    used = law.weights > 0
+    logs = np.log(law.table[law.metric.distances(built.secrets)][:, used] / float(law.table[0]))
+    points = chebyshev_points(4)
+    B, S = spline_weights(points), spline_slopes(points)
+    i, j = np.divmod(np.arange(rows * cols), cols)
+    nine = logs[around(i, rows)[:, :, None] * cols + around(j, cols)[:, None, :]]
+    P = law.weights[used] * np.exp(np.einsum("va,hb,nabk->nvhk", B, B, nine))
+    P /= P.sum(axis=-1, keepdims=True)
+    exact = np.stack(
+        [
+            (P * np.einsum("va,hb,nabk->nvhk", B, S, nine)).sum(axis=-1),
+            (P * np.einsum("va,hb,nabk->nvhk", S, B, nine)).sum(axis=-1),
+        ],
+        axis=-1,
+    )
+    off = np.linalg.norm(mean_slopes(laws, CELL, points) - exact, axis=-1).max(axis=(1, 2))
+    mine = np.arange(rows * cols)
+    mass, absent = _sums(laws, CELL, mine, points)
+    counted = _left_out(laws, CELL, mass[..., 0], absent, 4, mine)
+    assert (off <= counted / 2).all()

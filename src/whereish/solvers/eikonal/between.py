@@ -9,29 +9,24 @@ centres of half cells (:mod:`~whereish.solvers.splines.halves`) is solved as in
 :mod:`~whereish.solvers.eikonal.cells`, at prices that leave room for what lies between (`SHARES`),
 and its slope is bounded by :mod:`~whereish.solvers.splines.bound`.  Where the bound exceeds eps the
 edges around are lowered by as much, and the weights are solved again from the last ones, in every
-round: weights that are held would leave a slope of ln Z wherever prices fell, and with it more to
-lower.  In a few early rounds prices may rise again where there is room.  After some rounds all
-edges fall alike; so they do when all are nearly there, since that keeps the shape of ln Z.  G and
-its mean are both at most the edges' prices per length, so that a small enough share of all edges
-passes: the rounds end.
-Rounds look at slopes that are nearly right and cheap; when these pass, the proof decides.
+round (:mod:`~whereish.solvers.eikonal.settling`): weights that are held would leave a slope of ln Z
+wherever prices fell, and with it more to lower.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.arrays import FloatArray, IntArray, least_around
+from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
-from whereish.errors import SolverError
-from whereish.privacy.maps.stencil import STENCILS, edge_integrals, edge_slices
+from whereish.privacy.maps.stencil import STENCILS
 from whereish.solvers.eikonal.cells import (
     BuiltLaw,
     RoundProgress,
@@ -41,13 +36,13 @@ from whereish.solvers.eikonal.cells import (
 from whereish.solvers.eikonal.certify import (
     CertifiedLaw,
     edge_factors,
-    metric_in_use,
     residual_allowed,
     worst_edge,
 )
 from whereish.solvers.eikonal.margin import framed
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.rounding_norm import longest_side
+from whereish.solvers.eikonal.settling import PROOF_BAR, Search, settled
 from whereish.solvers.eikonal.weights import Inverse, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
@@ -57,11 +52,12 @@ from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cel
 from whereish.solvers.splines.bound import (
     Block,
     CellLaws,
-    Sharpness,
     SplineSlopes,
     largest_slopes,
 )
 from whereish.solvers.splines.lattice import LATTICES, Lattice, lattice_of
+from whereish.solvers.splines.points import PARTS, sampled_slopes
+from whereish.solvers.splines.shares import EdgeShares
 
 __all__ = [
     "PROOF_BAR",
@@ -69,6 +65,7 @@ __all__ = [
     "cell_laws",
     "geometric_laws",
     "law_between",
+    "points_between",
     "prices_between",
     "report_blocks",
     "slopes_between",
@@ -79,23 +76,11 @@ SHARES = {(0, 1): 0.9742, (1, 1): 0.9884, (1, 2): 0.9768, (1, 3): 0.9832, (2, 3)
 graph metric is nowhere steeper than a constant eps, those with the least squared error (found by
 Nelder and Mead's method; 3.1% above planar Laplace, where equal shares are 3.9% above)."""
 
-PROOF_BAR = 0.985
-"""Slopes above that share of eps are bounded sharply in a proof, which says how much is used."""
-
 _STEEPEST = 4.0
 """Most nats per cell side in use: beyond, hardly a draw between cells would be accepted, and the
 cell's own side is the error that counts."""
 
 _SQUARE = 1.02  # oblong cells have no shares of their own
-_ROUNDS = 40
-_MARGIN = 0.002  # of the room that the largest slope leaves is kept free
-_LOCAL_ROUNDS = 16
-_NEARLY = 0.995  # what is nearly there falls as a whole, so that ln Z keeps its shape
-_EARLY_ROUNDS = 4  # in which prices may rise again, where the last weights leave room
-_SLACK = 0.1  # beyond which room is not looked for
-_DAMPED = 0.7
-_HIGHEST = 1.5  # times the first law's prices, up to those that it began with
-_UNKNOWN = 0.001  # what the rough slopes lack of the proven ones, before these are known
 _BUDGET = 20  # products per round
 
 
@@ -124,7 +109,8 @@ def law_between(
         return prices_between(lattice, framed(start, sides, frame), sides, neighbours)
 
     built = framed_law(nodes, sides, prices, neighbours=neighbours, frame=frame, progress=progress)
-    first_edges, most = built.law.metric.weights, metric_in_use(built.promised).weights
+    first_edges = built.law.metric.weights
+    most = _steepest_edges(sides, neighbours, built.law.metric.quantum)
     promised = lattice.prices(framed(lattice.basis(eps), sides, built.frame), sides, neighbours)
     law = built.law
     kept, pair = worst_edge(edge_factors(law.metric, law.sums, promised), law.metric)
@@ -134,64 +120,17 @@ def law_between(
         return replace(built, gradient_factor=0.0, acceptance=1.0)
     inverse = partial(approximate_inverse_factor, framed(nodes, sides, built.frame), sides)
 
-    def at(share: FloatArray, last: BuiltLaw) -> BuiltLaw:
-        """The law at that share of the first edges around each node."""
-        edges = _along_edges(first_edges, np.pad(share, last.frame, mode="edge"), neighbours)
+    def at(shares: EdgeShares, last: BuiltLaw) -> BuiltLaw:
+        """The law at those shares of the first edges."""
+        edges = shares.of(first_edges, last.frame, neighbours)
         return _with_edges(last, np.minimum(edges, most), inverse)
 
-    return _settled(built, eps, cell, at, progress)
-
-
-def _settled(
-    built: BuiltLaw,
-    eps: FloatArray,
-    cell: tuple[float, float],
-    at: Callable[[FloatArray, BuiltLaw], BuiltLaw],
-    progress: RoundProgress | None,
-) -> BuiltLaw:
-    """The law after the rounds of lowering, certified; `at` makes that of shares of its prices."""
-    share = np.ones(built.used.shape)
-    missing: FloatArray | float = _UNKNOWN
-    certified: BuiltLaw | None = None
-    for number in range(1, _ROUNDS + 1):
-        early = number <= _EARLY_ROUNDS
-        bar = 1.0 - float(np.max(missing)) - (_SLACK if early else 0.0)
-        factors = slopes_between(built, eps, cell, bar=bar, rough=True).factors + missing
-        likely = factors.max() <= 1.0
-        if likely and not early:
-            found = slopes_between(built, eps, cell, bar=PROOF_BAR)
-            short = np.maximum(found.factors - factors, 0.0)
-            missing = missing + np.where(found.factors > 1.0, short, 0.0)  # others are not sharp
-            factors = found.factors
-        worst = float(factors.max())
-        if progress is not None:
-            progress(built.law.rounds, worst)
-        if certified is not None and worst > 1.0:
-            return certified
-        if likely and not early and worst <= 1.0:
-            certified = replace(built, gradient_factor=worst, acceptance=found.acceptance)
-            if worst > 1.0 - 2.0 * _MARGIN:
-                return certified
-            # Not all of the map is used: all edges rise alike.
-            room = np.full(share.shape, (1.0 - _MARGIN) / max(worst, PROOF_BAR))
-        else:
-            room = _room(factors, number)
-        share = np.minimum(share * room, _HIGHEST)
-        built = at(share, built)
-    if certified is None:
-        raise SolverError("lowering the privacy map for places between cells did not settle")
-    return certified
-
-
-def _room(factors: FloatArray, number: int) -> FloatArray:
-    """By what the edges around every node are multiplied in a round of that number."""
-    room = least_around((1.0 - _MARGIN) / np.maximum(factors, 1.0 - _SLACK))
-    if number <= _EARLY_ROUNDS:
-        return np.where(room > 1.0, room**_DAMPED, room)
-    room = np.minimum(room, 1.0)
-    if number > _LOCAL_ROUNDS or room.min() > _NEARLY:
-        return np.full(room.shape, float(room.min()))
-    return room
+    search = Search(
+        points=lambda law: points_between(law, eps, cell),
+        proof=lambda law: slopes_between(law, eps, cell, bar=PROOF_BAR),
+        at=at,
+    )
+    return settled(built, search, progress)
 
 
 def prices_between(
@@ -207,9 +146,29 @@ def prices_between(
 
 
 def slopes_between(
-    built: BuiltLaw, eps: FloatArray, cell: tuple[float, float], **sharp: Unpack[Sharpness]
+    built: BuiltLaw, eps: FloatArray, cell: tuple[float, float], *, bar: float = 0.0
 ) -> SplineSlopes:
-    """Bounds of |grad ln P| / eps around every node, over all reports (or `rough` ones)."""
+    """Bounds of |grad ln P| / eps around every node, over all reports; sharp above `bar`."""
+    laws, levels, sides, half_rim = _spline_problem(built, eps, cell)
+    return largest_slopes(laws, levels, sides, bar=bar, half_rim=half_rim)
+
+
+def points_between(built: BuiltLaw, eps: FloatArray, cell: tuple[float, float]) -> FloatArray:
+    """|grad ln P| / eps at points around every node; 0 at those outside the map."""
+    laws, levels, sides, half_rim = _spline_problem(built, eps, cell)
+    slopes = sampled_slopes(laws, levels, sides)
+    middle = PARTS // 2
+    if half_rim and slopes.shape[0] > 1:
+        slopes[0, :, :middle], slopes[-1, :, middle + 1 :] = 0.0, 0.0
+    if half_rim and slopes.shape[1] > 1:
+        slopes[:, 0, :, :middle], slopes[:, -1, :, middle + 1 :] = 0.0, 0.0
+    return slopes
+
+
+def _spline_problem(
+    built: BuiltLaw, eps: FloatArray, cell: tuple[float, float]
+) -> tuple[CellLaws, FloatArray, tuple[float, float], bool]:
+    """Laws at the nodes, eps at the corners of the squares around them, their sides, the rim."""
     lattice = lattice_of(eps.shape, built.used.shape)
     law, metric = built.law, built.metric_on_map
     rows, cols = metric.shape
@@ -223,8 +182,8 @@ def slopes_between(
         along=used[:-1, :, steps.index((1, 0))],
         deepest=math.log(float(law.table[0]) / float(law.table[-1])),
     )
-    levels, sides = lattice.square_levels(eps), lattice.sides(cell, eps.shape)
-    return largest_slopes(laws, levels, sides, **sharp)
+    sides = lattice.sides(cell, eps.shape)
+    return laws, lattice.square_levels(eps), sides, lattice.half_rim
 
 
 def cell_laws(built: BuiltLaw, cells: NDArray[np.intp]) -> FloatArray:
@@ -313,17 +272,13 @@ def _first_levels(eps: FloatArray, side: float) -> FloatArray:
     return np.asarray(levels / (1.0008 + 0.0105 * price**2 + 0.0005 * price**4))
 
 
-def _along_edges(
-    edges: NDArray[np.uint16], share: FloatArray, neighbours: int
+def _steepest_edges(
+    sides: tuple[float, float], neighbours: int, quantum: float
 ) -> NDArray[np.uint16]:
-    """Edges times the mean of `share` along each, rounded down."""
-    out = edges.copy()
-    shares = edge_integrals(share, (1.0, 1.0), neighbours=neighbours)
-    for k, step in enumerate(STENCILS[neighbours]):
-        tail, _ = edge_slices(share.shape, step)
-        part = shares[*tail, k] / math.hypot(*step)
-        out[*tail, k] = np.minimum(np.floor(edges[*tail, k] * part + 1e-6), LIMIT)
-    return out
+    """Edges along each step, in quanta, at `_STEEPEST` nats along the longer side."""
+    lengths = [math.hypot(i * sides[0], j * sides[1]) for i, j in STENCILS[neighbours]]
+    most = _STEEPEST * np.array(lengths) / max(sides) / quantum
+    return np.minimum(most, LIMIT).astype(np.uint16)
 
 
 def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse) -> BuiltLaw:

@@ -293,6 +293,38 @@ def _worst_across(strip: Any, fourth: Any, mean: Any, inverse: Any, top: Any) ->
 
 
 @kernel
+def _fourth_less_mean(strip: Any, fourth: Any, mean: Any, out: Any) -> None:
+    """V - M on a fourth of a strip of control points."""
+    for m in range(9):
+        a, b, c = m - m % 3, m - m % 3 + 1, m - m % 3 + 2
+        w0, w1, w2 = fourth[m % 3, 0], fourth[m % 3, 1], fourth[m % 3, 2]
+        for p in range(2):
+            for k in range(LANES):
+                value = w0 * strip[p, a, k] + w1 * strip[p, b, k] + w2 * strip[p, c, k]
+                out[p, m, k] = value - mean[m, p]
+
+
+@kernel
+def _quarter_levels(inverse: Any, which: int, out: Any) -> None:
+    """1/eps^2 at the control points of a quarter of a square on which eps is bilinear.
+
+    `inverse` are those of the square, all 0 where there is no place.
+    """
+    out[:] = np.float32(0.0)
+    if inverse[0] == 0.0:
+        return
+    down, across = (which // 2) * 0.5, (which % 2) * 0.5
+    a, b = 1.0 / np.sqrt(np.float64(inverse[0])), 1.0 / np.sqrt(np.float64(inverse[2]))
+    c, d = 1.0 / np.sqrt(np.float64(inverse[6])), 1.0 / np.sqrt(np.float64(inverse[8]))
+    for r in range(3):
+        t = down + 0.25 * r
+        for s in range(3):
+            u = across + 0.25 * s
+            e = (1.0 - t) * ((1.0 - u) * a + u * b) + t * ((1.0 - u) * c + u * d)
+            out[3 * r + s] = np.float32(1.0 / (e * e))
+
+
+@kernel
 def raise_fine_slopes(
     A: NDArray[np.float32],
     mine: NDArray[np.int64],
@@ -301,14 +333,18 @@ def raise_fine_slopes(
     mean: NDArray[np.float32],
     on_sixteenths: NDArray[np.float32],
     extra: FloatArray,
+    bar: float,
     best: FloatArray,
 ) -> None:
     """As :func:`raise_slopes` for the cells `mine`, with an M of its own on every sixteenth.
 
-    `mean` is (mine, 16, 9, 2), `extra` (mine, 16), `best` over `mine`.
+    `mean` is (mine, 16, 9, 2), `extra` (mine, 16), `best` over `mine`.  Sixteenths are cut into
+    quarters again where that is not enough.
     """
     none = np.zeros((9, 2), np.float32)
-    cells, V, strip, _, _, top = _room()
+    inverse = np.empty(9, np.float32)
+    cells, V, strip, S, scratch, top = _room()
+    piece = np.empty_like(S)
     for index in range(len(mine)):
         here = mine[index]
         around(here // shape[1], here % shape[1], shape, cells)
@@ -322,6 +358,14 @@ def raise_fine_slopes(
                         strip[p, m, k] = w0 * V[p, s, k] + w1 * V[p, s + 3, k] + w2 * V[p, s + 6, k]
             for j in range(4):
                 part = 8 * (i // 2) + 4 * (j // 2) + 2 * (i % 2) + j % 2
-                _worst_across(strip, _FOURTHS[j], mean[index, part], on_sixteenths[here, part], top)
+                inverses, off = on_sixteenths[here, part], extra[index, part]
+                _worst_across(strip, _FOURTHS[j], mean[index, part], inverses, top)
                 found = np.sqrt(_largest(top))
-                best[index] = max(best[index], found + extra[index, part])
+                if found + off > max(bar, best[index]):
+                    _fourth_less_mean(strip, _FOURTHS[j], mean[index, part], S)
+                    found = 0.0
+                    for quarter in range(4):
+                        _quarter(S, piece, scratch, quarter)
+                        _quarter_levels(inverses, quarter, inverse)
+                        found = max(found, np.sqrt(_worst(piece, inverse, top)))
+                best[index] = max(best[index], found + off)

@@ -48,7 +48,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,15 +58,13 @@ from whereish.solvers.splines.interpolation import (
     chebyshev_points,
     lebesgue,
     quadratic_near,
-    quadratic_part,
 )
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
-__all__ = ["Block", "CellLaws", "Sharpness", "SplineSlopes", "largest_slopes"]
+__all__ = ["Block", "CellLaws", "SplineSlopes", "largest_slopes", "mean_slopes"]
 
 _ROUNDING = 2.0**-18
-_PROVEN = 7e-4  # of eps: how well the mean is interpolated for a proof,
-_ROUGH = 2e-2  # and for a rough answer
+_PROVEN = 1e-4  # of eps: how well the mean is interpolated
 _DEGREES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32)
 _RADII: FloatArray = np.concatenate([np.geomspace(1.05, 8.0, 60), np.geomspace(9.0, 1e4, 20)])
 _FAR = 14.0  # nats: what lies farther has about 1e-5 of the mass
@@ -128,56 +125,50 @@ class SplineSlopes:
     acceptance: float
 
 
-class Sharpness(TypedDict, total=False):
-    """How sharp slopes must be: see :func:`largest_slopes`."""
-
-    bar: float
-    rough: bool
-
-
 def largest_slopes(
     laws: CellLaws,
     levels: FloatArray,
     cell: tuple[float, float],
     *,
     bar: float = 0.0,
-    rough: bool = False,
+    half_rim: bool = False,
 ) -> SplineSlopes:
     """Bounds of |grad ln P| / eps on every cell; below `bar` they need not be sharp.
 
     `levels` are eps at the corners of the cells, one row and column more than these; within a
-    cell eps is bilinear.  `cell` is the height and width of a cell.  With `rough` they are
-    no bounds: the mean is taken at few nodes and between these as it is interpolated, for a
-    tenth of the work.
+    cell eps is bilinear.  `cell` is the height and width of a cell.  With `half_rim` there are
+    no places in the outer halves of the outermost cells, along an axis with more than one.
     """
     bar /= 1.0 + 2.0 * _ROUNDING  # what is below it must be so with its roundings, too
     unit = max(cell)  # single precision has no room for squares of metres and their inverses
     cell, levels = (cell[0] / unit, cell[1] / unit), levels * unit
     e1, e2, e4 = _level_controls(levels)
     least = e4.min(axis=(1, 2))
-    mean = _mean(laws, cell, least * (_ROUGH if rough else _PROVEN))
+    mean = _mean(laws, cell, least * _PROVEN)
     shape = (levels.shape[0] - 1, levels.shape[1] - 1)
-    radius = mean.radius.ravel() / least
-    extra = np.zeros(len(least)) if rough else radius
+    extra = mean.radius.ravel() / least
     # What nothing finer needs to look at: both G and m are at most g.
     crude = 2.0 * mean.steepest.ravel() / least
     known = crude <= 0.5
     best = np.where(known, crude, 0.0)
     if not known.all():
         i1, i2, i4 = ((1.0 / e**2).astype(np.float32) for e in (e1, e2, e4))
+        if half_rim:
+            outside = _outer_quarters(shape)
+            i2[outside], i4[np.repeat(outside, 4, axis=1)] = 0.0, 0.0
         inverse = (i1, i2, i4)
         controls = mean.controls.astype(np.float32)
         for A, _, _ in laws.blocks():
             raise_slopes(A, shape, cell, controls, inverse, extra, known, bar, best)
         # Where that does not suffice, the mean is not quadratic enough: in sixteenths it is.
-        failing = np.flatnonzero(best + (radius if rough else 0.0) > bar)
-        pieces, off = mean.pieces(failing, rough=rough)
+        failing = np.flatnonzero(best > bar)
+        pieces, off = mean.pieces(failing)
         margin = off / e4[failing].min(axis=2)
         sharper = np.zeros(len(failing))
         for A, _, _ in laws.blocks() if len(failing) else ():
             controls = pieces.astype(np.float32)
-            raise_fine_slopes(A, failing, shape, cell, controls, i4, margin, sharper)
-        best[failing] = np.minimum(best[failing], sharper) if not rough else sharper
+            raise_fine_slopes(A, failing, shape, cell, controls, i4, margin, bar, sharper)
+        best[failing] = np.minimum(best[failing], sharper)
     factors = (best * (1.0 + _ROUNDING)).reshape(shape)
     return SplineSlopes(np.where(np.isfinite(factors), factors, np.inf), mean.acceptance)
 
@@ -196,13 +187,8 @@ class _Mean:
     acceptance: float
     interpolants: list[tuple[int, NDArray[np.intp], FloatArray, FloatArray]]
 
-    def pieces(
-        self, cells: NDArray[np.intp], *, rough: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
-        """Control points (cells, 16, 9, 2) on the sixteenths of some cells, and radii there.
-
-        With `rough` no radii are taken: they stay 0.
-        """
+    def pieces(self, cells: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """Control points (cells, 16, 9, 2) on the sixteenths of some cells, and radii there."""
         controls, radii = np.empty((len(cells), 16, 9, 2)), np.zeros((len(cells), 16))
         for degree, mine, means, off in self.interpolants:
             here = np.flatnonzero(np.isin(cells, mine))
@@ -210,9 +196,6 @@ class _Mean:
             inner = means[:, chosen]
             for part in range(16):
                 middle = np.array([_sixteenth(part, axis) for axis in (0, 1)])
-                if rough:
-                    controls[here, part] = quadratic_part(inner, degree, middle, 0.25)
-                    continue
                 controls[here, part], apart = quadratic_near(inner, degree, middle, 0.25)
                 radii[here, part] = apart + off[chosen]
         return controls, radii
@@ -234,7 +217,7 @@ def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mea
     interpolants = []
     for degree in map(int, np.unique(degrees)):
         mine = np.flatnonzero(degrees == degree)
-        sums, absent = _sums(laws, cell, mine, degree)
+        sums, absent = _sums(laws, cell, mine, chebyshev_points(degree))
         means = np.ascontiguousarray(np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0))
         off = missed[mine] + _left_out(laws, cell, sums[..., 0], absent, degree, mine)
         interpolants.append((degree, mine, means, off))
@@ -277,14 +260,20 @@ def _halvings(change: tuple[FloatArray, FloatArray]) -> NDArray[np.int64]:
     return np.ceil(np.log2(ratio)).astype(np.int64)
 
 
+def mean_slopes(laws: CellLaws, cell: tuple[float, float], points: FloatArray) -> FloatArray:
+    """(cells, n, n, 2) the mean m at n points along each axis of every cell, across and down."""
+    sums, _ = _sums(laws, cell, np.arange(laws.log_sums.size), points)
+    return np.asarray(sums[..., 1:] / sums[..., :1])
+
+
 def _sums(
-    laws: CellLaws, cell: tuple[float, float], mine: NDArray[np.intp], degree: int
+    laws: CellLaws, cell: tuple[float, float], mine: NDArray[np.intp], points: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums (mine, n, n, 3) at the points of the cells `mine`, and the share of mass left out."""
-    points, change = chebyshev_points(degree), laws.change
+    """Sums (mine, n, n, 3) at points of the cells `mine`, and the share of mass left out."""
+    change, n = laws.change, len(points)
     weights, slopes = (f(points).astype(np.float32) for f in (spline_weights, spline_slopes))
     floor = (-(_FAR + change[0] + change[1])).astype(np.float32).ravel()
-    out = np.zeros((len(mine), degree + 1, degree + 1, 3))
+    out = np.zeros((len(mine), n, n, 3))
     kept = np.zeros(len(mine))
     exponents, spline = (floor, _halvings(change).ravel()), (weights, slopes)
     shape = (laws.log_sums.shape[0], laws.log_sums.shape[1])
@@ -311,7 +300,11 @@ def _left_out(
     whole = np.exp(laws.log_sums.ravel()[mine])
     absent = (left_out + _ROUNDING) * np.exp(along + across)
     absent = absent * (whole[:, None, None] / mass).max(axis=(1, 2))
-    rounding = _ROUNDING * (1.0 + 2.0**halvings + laws.deepest)
+    # Of a mass, in units of 2^-24: logarithms are off by their size at most, their mean less one of
+    # them by twice that; sums of nine by 8 for every nat between these; the series by 10, doubled
+    # with every square; products and partial sums by 8.  All of that twice.
+    inexact = 8.0 + 2.0 * laws.deepest + 8.0 * (along + across) + 10.0 * 2.0**halvings
+    rounding = 2.0**-23 * inexact
     slope_noise = _ROUNDING * (laws.deepest * 0.25 * (1.0 / height + 1.0 / width) + steep)
     noise = 2.0 * steep * (absent + lebesgue(degree) ** 2 * rounding)
     return np.asarray(noise + slope_noise)
@@ -341,6 +334,17 @@ def _least_normaliser(
     room = gap * math.hypot(*cell) * (largest + np.hypot(along, across))
     found = np.log(mass) - shared - room[:, None, None]
     return float(min(1.0, math.exp(float(found.min()))))
+
+
+def _outer_quarters(shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """(cells, 4) which quarters of cells lie in the outer halves of the outermost."""
+    rows, cols = shape
+    out = np.zeros((rows, cols, 2, 2), np.bool_)
+    if rows > 1:
+        out[0, :, 0], out[-1, :, 1] = True, True
+    if cols > 1:
+        out[:, 0, :, 0], out[:, -1, :, 1] = True, True
+    return out.reshape(-1, 4)
 
 
 def _level_controls(levels: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

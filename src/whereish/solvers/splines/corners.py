@@ -32,6 +32,8 @@ class Corners:
     """Nodes at the corners of cells."""
 
     name = "corners"
+    half_rim = True
+    """Half of the square around an outermost node lies outside the map."""
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, int]:
         """Rows and columns of the nodes of a map with so many rows and columns of cells."""

@@ -27,6 +27,7 @@ class Halves:
     """Two nodes to a cell along each axis; methods as in :class:`Corners`."""
 
     name = "halves"
+    half_rim = False
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, int]:
         rows, cols = (2 * count if count > 1 else 1 for count in shape)

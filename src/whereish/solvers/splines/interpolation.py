@@ -15,7 +15,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 
-__all__ = ["chebyshev_points", "lebesgue", "quadratic_near", "quadratic_part"]
+__all__ = ["chebyshev_points", "lebesgue", "quadratic_near"]
 
 # Bernstein coefficients of 1, x and 2 x^2 - 1 on [-1, 1], a column each; along both axes at once.
 _BERNSTEIN: FloatArray = np.array([[1.0, -1.0, 1.0], [1.0, 0.0, -3.0], [1.0, 1.0, 1.0]])
@@ -32,20 +32,15 @@ def lebesgue(degree: int) -> float:
     return 1.0 + 2.0 / math.pi * math.log(degree + 1)
 
 
-def quadratic_part(means: FloatArray, degree: int, middle: FloatArray, side: float) -> FloatArray:
-    """Control points (cells, 9, 2) of the biquadratics near interpolants on a square.
-
-    `means` are (2, cells, n, n) values at Chebyshev points of the cell; the square has its
-    `middle` (down, across) and `side` in units of the cell.
-    """
-    down, across = (_series(degree, float(centre), side)[:3] for centre in middle)
-    return _controls(_along_both(down, means, across))
-
-
 def quadratic_near(
     means: FloatArray, degree: int, middle: FloatArray, side: float
 ) -> tuple[FloatArray, FloatArray]:
-    """:func:`quadratic_part`, and how far the interpolants are off from it at most."""
+    """Control points (cells, 9, 2) of the biquadratics near interpolants on a square.
+
+    And how far the interpolants are off from these at most.  `means` are (2, cells, n, n) values at
+    Chebyshev points of the cell; the square has its `middle` (down, across) and `side` in units of
+    the cell.
+    """
     down, across = (_series(degree, float(centre), side) for centre in middle)
     series = _along_both(down, means, across)
     others = np.hypot(series[0], series[1])

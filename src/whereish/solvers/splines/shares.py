@@ -1,0 +1,117 @@
+"""Shares of edges in use: of the sides of the squares between nodes, and of what crosses these.
+
+The slope of a spline at the centre of a square between four nodes is that of its sides, two and
+two; in the middle of a side it is mostly that of this side; at a node, of the sides that meet
+there.  So every side has a share of its own, and all edges that cross a square have one together,
+and what a share leaves room for is told by the slopes at the points around: a share falls as the
+largest of them is above 1, and may rise as all of them are below.  Where none can rise any more,
+every side has a place beside it at which the whole of eps is used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whereish.arrays import FloatArray
+from whereish.privacy.maps.stencil import STENCILS, edge_slices
+from whereish.solvers.geodesic.lanes import LIMIT
+from whereish.solvers.splines.corners import corner_prices
+from whereish.solvers.splines.points import PARTS
+
+__all__ = ["EdgeShares"]
+
+_BESIDE = PARTS // 2 + 1  # points: as far as the middle of what is beside, and one more
+_WITHIN = 1
+_LEAST = 0.5  # a slope below that leaves as much room as that
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeShares:
+    """Shares of edges between (rows, cols) nodes.
+
+    Attributes
+    ----------
+    east : (rows, cols - 1) of sides from a node to the next in its row.
+    north : (rows - 1, cols) of sides from a node to the next in its column.
+    crossing : of all edges that cross a square; a single row or column of nodes has one row or
+        column of squares, through which no edge goes.
+    """
+
+    east: FloatArray
+    north: FloatArray
+    crossing: FloatArray
+
+    @classmethod
+    def whole(cls, shape: tuple[int, ...]) -> EdgeShares:
+        """All of every edge between so many nodes."""
+        rows, cols = shape
+        return cls(
+            np.ones((rows, cols - 1)),
+            np.ones((rows - 1, cols)),
+            np.ones((max(rows - 1, 1), max(cols - 1, 1))),
+        )
+
+    @classmethod
+    def left_by(cls, slopes: FloatArray) -> EdgeShares:
+        """What slopes on a grid of points (as shares of eps) leave: 1 over the largest around."""
+        rows, cols = ((count - 1) // PARTS for count in slopes.shape)
+
+        def room(reaches: list[tuple[int, int]], down: bool, across: bool) -> FloatArray:
+            most = np.maximum.reduce([_largest_within(slopes, *reach) for reach in reaches])
+            first = [PARTS if half else PARTS // 2 for half in (down, across)]
+            counts = [max(n - half, 1) for n, half in ((rows, down), (cols, across))]
+            last = [start + PARTS * n for start, n in zip(first, counts, strict=True)]
+            here = most[first[0] : last[0] : PARTS, first[1] : last[1] : PARTS]
+            return np.asarray(1.0 / np.maximum(here, _LEAST))
+
+        plus = [(_BESIDE, _WITHIN), (_WITHIN, _BESIDE)]
+        return cls(
+            room(plus, False, True)[:, : cols - 1],
+            room(plus, True, False)[: rows - 1],
+            room([(_BESIDE, _BESIDE)], True, True),
+        )
+
+    def times(self, other: EdgeShares | float) -> EdgeShares:
+        """All shares times others."""
+        if isinstance(other, EdgeShares):
+            factors = other.east, other.north, other.crossing
+            parts = zip((self.east, self.north, self.crossing), factors, strict=True)
+            return EdgeShares(*(a * b for a, b in parts))
+        return EdgeShares(self.east * other, self.north * other, self.crossing * other)
+
+    def damped(self, rising: float) -> EdgeShares:
+        """Where they are above 1, to that power; with 0 none is above 1."""
+        parts = self.east, self.north, self.crossing
+        return EdgeShares(*(np.where(part > 1.0, part**rising, part) for part in parts))
+
+    def of(self, edges: NDArray[np.uint16], frame: int, neighbours: int) -> NDArray[np.uint16]:
+        """These shares of the edges of a framed grid, rounded down; in the frame the outermost."""
+        crossing = np.pad(self.crossing, frame, mode="edge")
+        means = corner_prices(crossing, (1.0, 1.0), neighbours=neighbours, tight=False)
+        out = edges.copy()
+        for k, (di, dj) in enumerate(STENCILS[neighbours]):
+            tail, _ = edge_slices(edges.shape[:2], (di, dj))
+            if not edges[*tail, k].size:
+                continue
+            if di and dj:
+                share = means[*tail, k] / math.hypot(di, dj)
+            else:
+                share = np.pad(self.north if di else self.east, frame, mode="edge")
+            out[*tail, k] = np.minimum(np.floor(edges[*tail, k] * share + 1e-6), LIMIT)
+        return out
+
+
+def _largest_within(grid: FloatArray, down: int, across: int) -> FloatArray:
+    """The largest value within so many points along each axis."""
+    for axis, reach in ((0, down), (1, across)):
+        pads = [(0, 0), (0, 0)]
+        pads[axis] = (reach, reach)
+        windows = np.lib.stride_tricks.sliding_window_view(
+            np.pad(grid, pads), 2 * reach + 1, axis=axis
+        )
+        grid = windows.max(axis=-1)
+    return grid

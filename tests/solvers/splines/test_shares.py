@@ -1,0 +1,78 @@
+"""Shares of edges: what slopes leave of them, and what they make of edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whereish.privacy.maps.stencil import STENCILS
+from whereish.solvers.splines.points import PARTS, point_grid
+from whereish.solvers.splines.shares import EdgeShares
+
+
+def grid(rows: int, cols: int, value: float = 1.0) -> np.ndarray:
+    return np.full((PARTS * rows + 1, PARTS * cols + 1), value)
+
+
+def test_points_of_two_squares_take_the_larger_value():
+    values = np.zeros((2, 3, PARTS + 1, PARTS + 1))
+    values[0, 1, 2, PARTS], values[0, 2, 2, 0] = 0.5, 0.7
+    found = point_grid(values)
+    assert found.shape == (2 * PARTS + 1, 3 * PARTS + 1)
+    assert found[2, 2 * PARTS] == 0.7
+    assert np.count_nonzero(found) == 1
+
+
+def test_a_steep_centre_lowers_the_sides_of_its_square_alone():
+    slopes = grid(4, 5)
+    slopes[2 * PARTS, 3 * PARTS] = 1.25  # between the nodes (1, 2) and (2, 3)
+    left = EdgeShares.left_by(slopes)
+    east, north = np.ones((4, 4)), np.ones((3, 5))
+    east[1:3, 2], north[1, 2:4] = 0.8, 0.8
+    np.testing.assert_array_equal(left.east, east)
+    np.testing.assert_array_equal(left.north, north)
+    assert left.crossing[1, 2] == 0.8
+    assert np.count_nonzero(left.crossing < 1.0) == 1
+
+
+def test_a_steep_side_lowers_itself_and_what_crosses_the_squares_beside_it():
+    slopes = grid(4, 5)
+    slopes[PARTS + PARTS // 2, 2 * PARTS] = 1.25  # between the nodes (1, 1) and (1, 2)
+    left = EdgeShares.left_by(slopes)
+    assert np.argwhere(left.east < 1.0).tolist() == [[1, 1]]
+    assert np.argwhere(left.north < 1.0).size == 0
+    assert np.argwhere(left.crossing < 1.0).tolist() == [[0, 1], [1, 1]]
+
+
+def test_room_is_damped_and_a_fall_is_not():
+    left = EdgeShares.left_by(grid(3, 3, 0.81)).damped(0.5)
+    np.testing.assert_allclose(left.east, 1 / 0.9)
+    assert (EdgeShares.left_by(grid(3, 3, 0.81)).damped(0.0).north == 1.0).all()
+    np.testing.assert_allclose(EdgeShares.left_by(grid(3, 3, 1.25)).damped(0.0).crossing, 0.8)
+
+
+@pytest.mark.parametrize("shape", [(5, 6), (1, 7), (7, 1)])
+@pytest.mark.parametrize("frame", [0, 2])
+def test_shares_of_edges(shape, frame):
+    if 1 in shape and frame:
+        pytest.skip("a line has no frame")
+    rows, cols = (count + 2 * frame for count in shape)
+    edges = np.full((rows, cols, 16), 1000, np.uint16)
+    whole = EdgeShares.whole(shape)
+    assert (whole.of(edges, frame, 32) == edges).all()
+    half = whole.times(0.5).times(whole).of(edges, frame, 32)
+    for k, (di, dj) in enumerate(STENCILS[32]):
+        real = half[: rows - di, max(0, -dj) : cols - max(0, dj), k]
+        assert (real == 500).all()
+
+
+def test_an_edge_takes_the_mean_of_the_squares_it_crosses():
+    whole = EdgeShares.whole((4, 4))
+    crossing = whole.crossing.copy()
+    crossing[0, 0] = 0.5
+    shares = EdgeShares(whole.east, whole.north, crossing)
+    found = shares.of(np.full((4, 4, 16), 1000, np.uint16), 0, 32)
+    at = {step: found[0, 0, k] for k, step in enumerate(STENCILS[32])}
+    assert at[1, 1] == 500
+    assert at[1, 2] == at[2, 1] == 750
+    assert at[0, 1] == at[1, 0] == 1000
