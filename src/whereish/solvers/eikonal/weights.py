@@ -107,22 +107,22 @@ class _Exchange:
         """Move to the minimum for b = `target`, to `tolerance`; how it ended.
 
         `hopeless` is asked about A·w - b and its residual once cells are dropped.  A rougher
-        solution tells first who leaves.
+        solution tells first who leaves; then every exchange is followed by a tenth of the residual
+        that it left, not by a solution.
         """
-        end, coarse = self.products + _NEAR_BUDGET, _COARSE
+        end, rough = self.products + _NEAR_BUDGET, _COARSE * tolerance
         while self.products < end:
-            rough = tolerance * max(1.0, coarse)
-            coarse /= 10.0
             self._conjugate_gradients(target, rough, end)
             if not self.free.all() and hopeless(self.image - target, rough):
                 self._drop_negative()
                 return "hopeless"
-            if self._drop_negative():
-                continue
-            lacking = ~self.free & (self.image < target - 10 * rough)
-            if not lacking.any() and rough <= tolerance:
-                return "reached"
-            self.free |= lacking
+            if not self._drop_negative():
+                lacking = ~self.free & (self.image < target - 10 * rough)
+                if not lacking.any() and rough <= tolerance:
+                    return "reached"
+                self.free |= lacking
+            left = np.abs(np.where(self.free, target - self.image, 0.0)).max()
+            rough = max(tolerance, min(0.1 * float(left), _COARSE * tolerance))
         return "spent"
 
     def _drop_negative(self) -> bool:
