@@ -141,7 +141,7 @@ class PrivacyMap:
         levels = np.clip(slope * people + offset, low, high)
         return cls(levels / metres, cell, origin, Plane() if plane is None else plane)
 
-    @property
+    @cached_property
     def raster(self) -> Raster:
         """The cells."""
         assert isinstance(self.cell, tuple)

@@ -21,7 +21,7 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
 
-__all__ = ["Block", "add_sums", "around", "raise_fine_slopes", "raise_slopes"]
+__all__ = ["Block", "add_sums", "around", "down_columns", "raise_fine_slopes", "raise_slopes"]
 
 Block: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
 """Logarithms a_y(c) and masses, (cells, 64) each, and the largest logarithm of each cell."""
@@ -83,6 +83,24 @@ def around(i: int, j: int, shape: Any, cells: Any) -> None:
 
 
 @kernel
+def down_columns(A: Any, here: int, cells: Any, spline: Any, a: Any, d: Any) -> None:
+    """F less its value at a cell, and its slope down, along the three columns around it.
+
+    `spline` has its weights and slopes at a point, and one over the height of a cell.
+    """
+    weights, slopes, ih = spline
+    w0, w1, w2 = weights[0], weights[1], weights[2]
+    g0, g1, g2 = slopes[0] * ih, slopes[1] * ih, slopes[2] * ih
+    for s in range(3):
+        south, middle, north = cells[s], cells[3 + s], cells[6 + s]
+        for k in range(LANES):
+            e = A[here, k]
+            x, y, z = A[south, k] - e, A[middle, k] - e, A[north, k] - e
+            a[s, k] = w0 * x + w1 * y + w2 * z
+            d[s, k] = g0 * x + g1 * y + g2 * z
+
+
+@kernel
 def add_sums(
     block: Block,
     exponents: tuple[NDArray[np.float32], NDArray[np.int64]],
@@ -122,15 +140,7 @@ def add_sums(
         kept[index] += _total(E[here], q)
         scale = np.float32(1.0 / (1 << halvings[here]))
         for v in range(n):
-            w0, w1, w2 = weights[v, 0], weights[v, 1], weights[v, 2]
-            g0, g1, g2 = slopes[v, 0] * ih, slopes[v, 1] * ih, slopes[v, 2] * ih
-            for s in range(3):
-                south, middle, north = cells[s], cells[3 + s], cells[6 + s]
-                for k in range(LANES):
-                    e = A[here, k]
-                    x, y, z = A[south, k] - e, A[middle, k] - e, A[north, k] - e
-                    a[s, k] = w0 * x + w1 * y + w2 * z
-                    d[s, k] = g0 * x + g1 * y + g2 * z
+            down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
             for h in range(n):
                 w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
                 g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw

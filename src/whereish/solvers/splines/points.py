@@ -13,7 +13,7 @@ import numpy as np
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.splines.blocks import around
+from whereish.solvers.splines.blocks import around, down_columns
 from whereish.solvers.splines.bound import CellLaws, mean_slopes
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
@@ -68,15 +68,7 @@ def _raise_squares(
     for here in range(len(best)):
         around(here // shape[1], here % shape[1], shape, cells)
         for v in range(n):
-            w0, w1, w2 = weights[v, 0], weights[v, 1], weights[v, 2]
-            g0, g1, g2 = slopes[v, 0] * ih, slopes[v, 1] * ih, slopes[v, 2] * ih
-            for s in range(3):
-                south, middle, north = cells[s], cells[3 + s], cells[6 + s]
-                for k in range(LANES):
-                    e = A[here, k]
-                    x, y, z = A[south, k] - e, A[middle, k] - e, A[north, k] - e
-                    a[s, k] = w0 * x + w1 * y + w2 * z
-                    d[s, k] = g0 * x + g1 * y + g2 * z
+            down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
             for h in range(n):
                 w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
                 g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
