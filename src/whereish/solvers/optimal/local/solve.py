@@ -119,7 +119,7 @@ class _Local:
         return out
 
     def round(self, terms: Terms) -> None:
-        """Solve on the cores at hand; the bound, and a channel of the columns."""
+        """Solve on the cores at hand; the bound, and a channel of the columns if one is needed."""
         point = LocalPoint(self.programme, self.links, self._keys(), self.start, self.near)
         for _ in range(MOST_STEPS):
             if terms.over or point.complementarity <= AIM * self.gap * point.value:
@@ -132,7 +132,8 @@ class _Local:
         bound = math.fsum(point.bound())
         if np.isfinite(bound):
             self.lower = max(self.lower, bound)
-            self._recombine(point)
+            if relative_gap(self.upper, self.lower) > self.gap:
+                self._recombine(point)
 
     def _recombine(self, point: LocalPoint) -> None:
         """The cheapest channel from the columns, closed, and the best so far."""
