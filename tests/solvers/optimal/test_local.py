@@ -111,6 +111,15 @@ def test_duals_begin_feasible_and_the_start_inside():
     assert np.abs(rest).max() <= 1e-9 * np.abs(point.cost).max()
 
 
+def test_wide_cores_are_not_worth_it():
+    assert Neighbourhoods(road(300, 1.0)).radius == 12.0
+    assert Neighbourhoods(road(300, 0.05)).radius is None
+    around = Neighbourhoods(road(300, 1.0))
+    around.away = np.zeros((6000, 300))
+    around.away[:, 80:] = 99.0
+    assert around.radius is None  # a small share of the places, but too much in all
+
+
 def test_start_is_strictly_private():
     metric = road(50, 1.0).metric
     matrix = strictly_private(metric)

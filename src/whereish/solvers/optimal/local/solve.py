@@ -33,6 +33,8 @@ RADII = (12.0, 10.0, 8.0)
 """Nats around an output that may be its core, widest first."""
 CHEAP, WORTH = 0.004, 0.02
 """Mean of (core / places)^3 up to which a wider radius is taken, and the narrowest worth it."""
+MOST_WORK = 1e9
+"""Sum of core^3 over the outputs: about a second for a step."""
 NEIGHBOURS = 24
 """Places near a place, of which some may take over what it gains."""
 AIM, JOINED, VIOLATED = 0.2, 0.1, 0.2
@@ -63,12 +65,14 @@ class Neighbourhoods:
     def radius(self) -> float | None:
         """The radius of cores, or None where even narrow ones hold too many places."""
         for radius in RADII:
-            if self._work(radius) <= CHEAP:
+            if self._is_worth(radius, CHEAP):
                 return radius
-        return RADII[-1] if self._work(RADII[-1]) <= WORTH else None
+        return RADII[-1] if self._is_worth(RADII[-1], WORTH) else None
 
-    def _work(self, radius: float) -> float:
-        return float(((self.away <= radius).mean(axis=1) ** 3).mean())
+    def _is_worth(self, radius: float, share: float) -> bool:
+        cubes = (self.away <= radius).sum(axis=1).astype(np.float64) ** 3
+        n = float(self.away.shape[1])
+        return bool(cubes.mean() <= share * n**3 and cubes.sum() <= MOST_WORK)
 
 
 class _Local:
@@ -115,7 +119,7 @@ class _Local:
         return out
 
     def round(self, terms: Terms) -> None:
-        """Solve on the cores at hand; the bound, and a channel of the columns."""
+        """Solve on the cores at hand; the bound, and a channel of the columns if one is needed."""
         point = LocalPoint(self.programme, self.links, self._keys(), self.start, self.near)
         for _ in range(MOST_STEPS):
             if terms.over or point.complementarity <= AIM * self.gap * point.value:
@@ -128,7 +132,8 @@ class _Local:
         bound = math.fsum(point.bound())
         if np.isfinite(bound):
             self.lower = max(self.lower, bound)
-            self._recombine(point)
+            if relative_gap(self.upper, self.lower) > self.gap:
+                self._recombine(point)
 
     def _recombine(self, point: LocalPoint) -> None:
         """The cheapest channel from the columns, closed, and the best so far."""
