@@ -169,7 +169,13 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
     if rough or not exact:
         around = Neighbourhoods(programme)
         if around.radius is not None:
-            simple = _better(simple, solve_local(programme, terms, simple.matrix, around))
+            half = None if terms.limit_s is None else 0.5 * (terms.seconds + terms.limit_s)
+
+            def tell(at: SolveProgress) -> None:
+                terms.tell(at.upper, at.lower, at.stage)
+
+            within = Terms(terms.gap, half, tell, terms.start)
+            simple = _better(simple, solve_local(programme, within, simple.matrix, around))
             if simple.gap <= terms.gap:
                 return replace(simple, status="optimal")
         few = exact and starting_outputs(programme).size <= FEW_OUTPUTS * programme.n
