@@ -68,6 +68,8 @@ AT_ONCE = 60
 """Places that are solved in a fraction of a second, whatever the time limit is."""
 MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
+LEAST_LEFT = 20.0
+"""Seconds: with less time left, sweeps give the better bound than interior points on cores."""
 BELOW = 0.75
 """Of the gap: how well the programme below is solved; the rest is for lifting its channel."""
 NEGLIGIBLE = 1e-12
@@ -168,7 +170,8 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
         around = Neighbourhoods(programme)
-        if around.radius is not None:
+        hurried = terms.limit_s is not None and terms.limit_s - terms.seconds < LEAST_LEFT
+        if around.radius is not None and not hurried:
             half = None if terms.limit_s is None else 0.5 * (terms.seconds + terms.limit_s)
 
             def tell(at: SolveProgress) -> None:
