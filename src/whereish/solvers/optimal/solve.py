@@ -68,6 +68,8 @@ AT_ONCE = 60
 """Places that are solved in a fraction of a second, whatever the time limit is."""
 MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
+LEAST_LEFT = 20.0
+"""Seconds: with less time left, sweeps give the better bound than interior points on cores."""
 BELOW = 0.75
 """Of the gap: how well the programme below is solved; the rest is for lifting its channel."""
 NEGLIGIBLE = 1e-12
@@ -168,8 +170,15 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
         around = Neighbourhoods(programme)
-        if around.radius is not None:
-            simple = _better(simple, solve_local(programme, terms, simple.matrix, around))
+        hurried = terms.limit_s is not None and terms.limit_s - terms.seconds < LEAST_LEFT
+        if around.radius is not None and not hurried:
+            half = None if terms.limit_s is None else 0.5 * (terms.seconds + terms.limit_s)
+
+            def tell(at: SolveProgress) -> None:
+                terms.tell(at.upper, at.lower, at.stage)
+
+            within = Terms(terms.gap, half, tell, terms.start)
+            simple = _better(simple, solve_local(programme, within, simple.matrix, around))
             if simple.gap <= terms.gap:
                 return replace(simple, status="optimal")
         few = exact and starting_outputs(programme).size <= FEW_OUTPUTS * programme.n
