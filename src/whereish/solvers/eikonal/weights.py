@@ -42,7 +42,7 @@ End: TypeAlias = Literal["reached", "spent", "hopeless"]
 
 _COARSE = 3.0  # times the tolerance of a pass: far from the final active set that tells as well
 _FIRST_AIM = 30.0  # times the tolerance, at most: rougher weights have the wrong signs
-_NEAR_BUDGET = 60  # near products in one pass
+_NEAR_COST = 0.25  # of a product with all of E, or less
 _STALE = 0.002  # of the cells changed since the factor was made: time for another
 
 
@@ -103,14 +103,14 @@ class _Exchange:
     products: int = 0
     _known: tuple[NDArray[np.bool_], Factor] | None = None
 
-    def solve(self, target: FloatArray, tolerance: float, hopeless: Hopeless) -> End:
-        """Move to the minimum for b = `target`, to `tolerance`; how it ended.
+    def solve(self, target: FloatArray, tolerance: float, budget: float, hopeless: Hopeless) -> End:
+        """Move to the minimum for b = `target`, to `tolerance`, by `budget` products; how it ended.
 
         `hopeless` is asked about A·w - b and its residual once cells are dropped.  A rougher
         solution tells first who leaves; then every exchange is followed by a tenth of the residual
         that it left, not by a solution.
         """
-        end, rough = self.products + _NEAR_BUDGET, _COARSE * tolerance
+        end, rough = self.products + budget, _COARSE * tolerance
         while self.products < end:
             self._conjugate_gradients(target, rough, end)
             if not self.free.all() and hopeless(self.image - target, rough):
@@ -123,6 +123,7 @@ class _Exchange:
                 self.free |= lacking
             left = np.abs(np.where(self.free, target - self.image, 0.0)).max()
             rough = max(tolerance, min(0.1 * float(left), _COARSE * tolerance))
+        self._drop_negative()
         return "spent"
 
     def _drop_negative(self) -> bool:
@@ -136,7 +137,7 @@ class _Exchange:
         self.products += 1
         return True
 
-    def _conjugate_gradients(self, target: FloatArray, tolerance: float, end: int) -> None:
+    def _conjugate_gradients(self, target: FloatArray, tolerance: float, end: float) -> None:
         """Solve (A·w)_F = b on the free cells F."""
         residual = np.where(self.free, target - self.image, 0.0)
         direction, rz, first = np.zeros_like(residual), 1.0, True
@@ -188,7 +189,8 @@ def nonnegative_weights(
     inverse : the preconditioner's factor for a set of free cells.
     start : a first guess.
     tolerance : the residual asked for.
-    budget : products with E; when they are spent, what is there is returned.
+    budget : products with E, near ones counted as a quarter; when they are spent, what is there is
+        returned.
     hopeless : asked about E·w - 1 and its residual once cells are dropped, says whether the caller
         will not use these weights as they are; then, too, they are returned.
     """
@@ -196,10 +198,10 @@ def nonnegative_weights(
     first = np.where(free, start, 0.0)
     solver = _Exchange(near, inverse, first, near(first), free)
     found = Weights.of(first, product(first), 1)
-    while found.products < budget:
+    while (left := budget - found.products - _NEAR_COST * solver.products) > 0:
         aim = max(tolerance / 2, min(found.residual / 20, _FIRST_AIM * tolerance))
         target = 1.0 - (found.image - solver.image)
-        end = solver.solve(target, aim, hopeless or _never)
+        end = solver.solve(target, aim, left / _NEAR_COST, hopeless or _never)
         weights = solver.weights
         if not np.isfinite(weights).all() or not weights.any():
             raise SolverError(
