@@ -7,7 +7,7 @@ twelfth of each squared side more than between centres.  The bars are 1.03 and 1
 1.12 and 1.2 on smooth maps (eps times cell side up to 0.5 and 1), 1.35 elsewhere; they are for the
 default and, where eps times the side reaches 1, for `finer=True` too.
 
-Run: python -m benchmarks between; or python benchmarks/bench_between.py constant noise for some,
+Run: python -m benchmarks between; or python -m benchmarks.bench_between constant noise for some,
 and with the word default without `finer`.
 """
 

@@ -45,7 +45,7 @@ class NearProduct:
         self._horizon = round(NEAR / metric.quantum)
         self._rate = np.float32(metric.quantum / math.log(2.0))
         self._room = kept_bytes
-        self._kept: dict[int, tuple[IntArray, NDArray[np.uint16]]] = {}
+        self._kept: dict[int, tuple[NDArray[np.uint16], IntArray, IntArray]] = {}
 
     def __call__(self, values: FloatArray) -> FloatArray:
         metric = self.metric
@@ -67,12 +67,12 @@ class NearProduct:
                     reach,
                     self._horizon,
                 )
-                window = reach, kept_window(D, reach, cols)
-                size = window[1].nbytes
+                window = *kept_window(D, reach, cols), reach
+                size = window[0].nbytes
                 if size <= self._room:
                     self._room -= size
-                    self._kept[start] = reach.copy(), window[1]
-            sums = window_sums(*window, cols, single, self._rate, self._horizon)
+                    self._kept[start] = *window[:2], reach.copy()
+            sums = window_sums(*window, cols, single, self._rate, self._horizon)[0]
             sources = metric.order[start : start + LANES]
             out[sources] = sums[: len(sources)]
         return out

@@ -107,6 +107,40 @@ def batch_distances(
 
 
 @kernel
+def window_sums(
+    D: Words,
+    starts: IntArray,
+    reach: IntArray,
+    cols: int,
+    values: NDArray[np.float32],
+    rate: np.float32,
+    horizon: int,
+) -> FloatArray:
+    """(sides, lanes): sums of 2^(-rate·D) times (cells, sides) values within a batch's reach.
+
+    D of row i, column j stands at ``starts[i] + j``.  With a `horizon` below LIMIT the powers are
+    lowered by their value there.
+    """
+    sides = values.shape[1]
+    part, total = np.zeros((sides, LANES), np.float32), np.zeros((sides, LANES))
+    seen, waiting = np.zeros(sides), 0
+    for i in range(len(reach)):
+        for j in range(reach[i, 0], reach[i, 1] + 1):
+            accumulate(part, D, starts[i] + j, values, i * cols + j, rate)
+            for r in range(sides):
+                seen[r] += values[i * cols + j, r]
+            waiting += 1
+            if waiting == _BLOCK:
+                total += part
+                part[:] = 0.0
+                waiting = 0
+    total += part
+    if horizon < LIMIT:
+        total -= (seen * 2.0 ** (-rate * np.float32(horizon))).reshape(sides, 1)
+    return total
+
+
+@kernel
 def products(
     edges: Words,
     offsets: IntArray,
@@ -125,83 +159,35 @@ def products(
     With a `horizon` below LIMIT, E is lowered by its value there and 0 beyond it.
     Returns (cells, sides) and the most sweeps taken.
     """
-    pitch, sides = cols + 2 * BORDER, values.shape[1]
     D, reach = nothing_reached(rows, cols, horizon)
-    part = np.zeros((sides, LANES), np.float32)
-    total = np.zeros((sides, LANES))
-    out = np.zeros((rows * cols, sides))
+    starts = (np.arange(rows) + BORDER) * (cols + 2 * BORDER) + BORDER
+    out = np.zeros((rows * cols, values.shape[1]))
     most = 0
-    least = 0.0 if horizon == LIMIT else 2.0 ** (-rate * np.float32(horizon))
-    seen = np.zeros(sides)
     for start in range(0, len(order), LANES):
         sweeps = near_distances(D, edges, offsets, rows, cols, order, start, reach, horizon)
         most = max(most, sweeps)
         if core > 0:
             np.maximum(D, np.uint16(core), D)
-        total[:] = 0.0
-        seen[:] = 0.0
-        waiting = 0
-        for i in range(rows):
-            base = (i + BORDER) * pitch + BORDER
-            for j in range(reach[i, 0], reach[i, 1] + 1):
-                accumulate(part, D, base + j, values, i * cols + j, rate)
-                for r in range(sides):
-                    seen[r] += values[i * cols + j, r]
-                waiting += 1
-                if waiting == _BLOCK:
-                    total += part
-                    part[:] = 0.0
-                    waiting = 0
-        total += part
-        part[:] = 0.0
+        total = window_sums(D, starts, reach, cols, values, rate, horizon)
         for lane in range(min(LANES, len(order) - start)):
-            for r in range(sides):
-                out[order[start + lane], r] = total[r, lane] - least * seen[r]
+            out[order[start + lane]] = total[:, lane]
     return out, most
 
 
 @kernel
-def kept_window(D: Words, reach: IntArray, cols: int) -> Words:
-    """The distances within `reach`, row after row, without what is around them."""
+def kept_window(D: Words, reach: IntArray, cols: int) -> tuple[Words, IntArray]:
+    """The distances within `reach` without what is around them, and where their rows start."""
     pitch, count = cols + 2 * BORDER, 0
+    starts = np.zeros(len(reach), np.int64)
     for i in range(len(reach)):
+        starts[i] = count - reach[i, 0]
         count += max(reach[i, 1] + 1 - reach[i, 0], 0)
     out = np.empty((count, LANES), np.uint16)
-    at = 0
     for i in range(len(reach)):
-        width = max(reach[i, 1] + 1 - reach[i, 0], 0)
-        base = (i + BORDER) * pitch + BORDER + reach[i, 0]
-        out[at : at + width] = D[base : base + width]
-        at += width
-    return out
-
-
-@kernel
-def window_sums(
-    reach: IntArray,
-    window: Words,
-    cols: int,
-    values: NDArray[np.float32],
-    rate: np.float32,
-    horizon: int,
-) -> FloatArray:
-    """Per lane, the sum of 2^(-rate·D) - 2^(-rate·horizon) times `values` over one window."""
-    part = np.zeros((1, LANES), np.float32)
-    total = np.zeros((1, LANES))
-    at, waiting, seen = 0, 0, 0.0
-    for i in range(len(reach)):
-        for j in range(reach[i, 0], reach[i, 1] + 1):
-            accumulate(part, window, at, values, i * cols + j, rate)
-            seen += values[i * cols + j, 0]
-            at += 1
-            waiting += 1
-            if waiting == _BLOCK:
-                total += part
-                part[:] = 0.0
-                waiting = 0
-    total += part
-    out: FloatArray = total[0] - seen * 2.0 ** (-rate * np.float32(horizon))
-    return out
+        first, end = reach[i, 0], max(reach[i, 1] + 1, reach[i, 0])
+        base = (i + BORDER) * pitch + BORDER
+        out[starts[i] + first : starts[i] + end] = D[base + first : base + end]
+    return out, starts
 
 
 @kernel
