@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["chosen_places", "draw_map"]
 
 _WIDTH, _PANEL, _GAP = 11.0, 3.6, 1.7  # inches
+_BAR = "<colorbar>"  # as matplotlib labels the axes of its own
 _SHOWN = 1e-5  # of the largest probability: what is rarer has the lightest shade
 
 
@@ -46,7 +47,8 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
     image = panels[0].imshow(
         levels, origin="lower", extent=_extent(privacy_map.raster.box, origin), cmap="cividis"
     )
-    bar = drawing.colorbar(image, cax=panels[0].inset_axes([1.04, 0.08, 0.05, 0.84]))
+    beside = panels[0].inset_axes([1.04, 0.08, 0.05, 0.84], label=_BAR)
+    bar = drawing.colorbar(image, cax=beside)
     bar.set_label("level asked for (per km)")
     panels[0].set_title(
         f"Levels; in use on average {mechanism.lowered.mean():.3f} of them", fontsize=10
@@ -67,7 +69,8 @@ def draw_map(mechanism: EikonalMechanism) -> Any:
             norm=norm,
         )
         panel.set_title(f"Reports of {name} ({levels.flat[cell]:.2f} per km)", fontsize=10)
-    beside = drawing.add_axes((sides["right"] + 0.35 / _WIDTH, 0.2, 0.25 / _WIDTH, 0.6))
+    place = (sides["right"] + 0.35 / _WIDTH, 0.2, 0.25 / _WIDTH, 0.6)
+    beside = drawing.add_axes(place, label=_BAR)
     bar = drawing.colorbar(image, cax=beside, extend="min")
     bar.minorticks_off()  # each would be laid out like a label
     bar.formatter = _percent  # powers of ten would have to be typeset
