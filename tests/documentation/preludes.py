@@ -74,6 +74,18 @@ raster = wh.Raster(4, 3, (500, 500))
 prior, land = np.ones(12) / 12, np.ones((4, 3), bool)
 """
 
+_WALK = """
+from pathlib import Path
+points = "".join(
+    f'<trkpt lat="48.85{i:02}" lon="2.33"><time>2026-05-01T12:{i:02}:00Z</time></trkpt>'
+    for i in range(30)
+)
+Path("walk.gpx").write_text(
+    '<gpx version="1.1" creator="me" xmlns="http://www.topografix.com/GPX/1/1">'
+    f"<trk><trkseg>{points}</trkseg></trk></gpx>"
+)
+"""
+
 PRELUDES = {
     "README.md": _PEOPLE,
     "docs/lbs.md": _PEOPLE + "__import__('pathlib').Path('cafes.db').unlink(missing_ok=True)",
@@ -102,7 +114,9 @@ members = ["ann", "bob"]
 users = draw.choice(members, 40)
 lon_lat = np.column_stack([draw.uniform(-74.0, -73.95, 40), draw.uniform(40.7, 40.75, 40)])
 """,
-    "docs/traces.md": """
+    "docs/howto/gpx.md": _WALK,
+    "docs/traces.md": _WALK
+    + """
 import io
 import numpy as np
 lon_lat = np.column_stack([np.linspace(116.30, 116.34, 40), np.full(40, 39.98)])

@@ -35,10 +35,10 @@ def pages() -> list[str]:
 
 
 def commands(text: str) -> list[list[str]]:
-    """The calls of whereish in a block of shell, comments cut off."""
+    """The calls of whereish in a block of shell, comments and redirections cut off."""
     joined = text.replace("\\\n", " ")
     lines = (line[line.index("whereish ") :] for line in joined.splitlines() if _CALL.match(line))
-    words = (shlex.split(line.partition(" < ")[0], comments=True) for line in lines)
+    words = (shlex.split(re.split(" [<>] ", line)[0], comments=True) for line in lines)
     return [line[1:] for line in words]
 
 
