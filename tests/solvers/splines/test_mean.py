@@ -121,14 +121,16 @@ def test_interpolants_lie_in_the_enclosures_of_sixteenths():
                 assert off.max() > 0.5 * radii[k].max() > 1e-5  # near what it may be
 
 
-def test_the_slope_is_looked_for_on_every_sixteenth():
+@pytest.mark.parametrize("bar", [0.0, np.inf])  # cut into quarters again, and not
+def test_the_slope_is_looked_for_on_every_sixteenth(bar):
     """A logarithm that is steep on one side of its cell only, against that side's own place."""
     for turn in range(4):
         a = np.rot90(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [3.0, 3.0, 3.0]]), turn)
         A = np.repeat(a.reshape(9, 1).astype(np.float32), 64, axis=1)
         levels, best = np.ones((9, 16, 9), np.float32), np.zeros(1)
         none = np.zeros((1, 16, 9, 2), np.float32)
-        raise_fine_slopes(A, np.array([4]), (3, 3), CELL, none, levels, np.zeros((1, 16)), best)
+        off = np.zeros((1, 16))
+        raise_fine_slopes(A, np.array([4]), (3, 3), CELL, none, levels, off, bar, best)
         # Along the axis the spline's slope runs from 0 to the difference of the outer two cells.
         assert best[0] == pytest.approx(3.0, rel=1e-6)
 
