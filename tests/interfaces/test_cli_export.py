@@ -138,7 +138,7 @@ def test_what_has_no_levels_is_not_exported(tmp_path, monkeypatch, saved):
     channel = tmp_path / "channel.npz"
     wh.tight_channel([[0, 0], [100, 0]], "0.01/m").save(channel)
     refused("must hold a mechanism of a privacy map", "export", channel, tmp_path / "a.tif")
-    refused("must end in one of .tif", "export", saved, tmp_path / "a.png")
+    refused("must end in .tif", "export", saved, tmp_path / "a.png")
     line = tmp_path / "line.npz"
     wh.EikonalMechanism.build(wh.PrivacyMap(np.full(9, 1e-3), "1 km")).save(line)
     refused("along a line", "export", line, tmp_path / "a.tif")

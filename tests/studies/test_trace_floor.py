@@ -19,7 +19,7 @@ def test_the_nodes_have_the_moments_of_planar_laplace_noise():
 
 
 def test_a_wanderer_leaves_little_to_win():
-    ratio, _ = wanderer()
+    ratio, _ = wanderer(seed=1)
     assert ratio == pytest.approx(0.9, abs=0.02)
     assert least_in_the_mean_square() == pytest.approx(0.8773 * np.sqrt(2 / 3), abs=1e-3)
     assert least_in_the_mean_square() < 0.8 < ratio
@@ -33,11 +33,11 @@ def test_the_oracle_gains_on_a_straight_way_and_not_on_jumps(monkeypatch):
     straight = np.column_stack([6.0 * seconds, 0.0 * seconds])
     jumps = np.random.default_rng(1).normal(0, 500, (1500, 2)).cumsum(axis=0)
     for places, error, low, high in ((straight, 400.0, 0.0, 0.6), (jumps, 100.0, 0.9, 1.05)):
-        ratio = floor(places, seconds, [error])[0] / HoldCosts.of(places).least(error).min()
+        ratio = floor(places, seconds, [error], seed=7)[0] / HoldCosts.of(places).least(error).min()
         assert low <= ratio <= high, ratio
 
 
 def test_the_figures_are_printed(capsys, monkeypatch):
-    monkeypatch.setattr(trace_floor, "wanderer", lambda: (0.9, 8.0))
+    monkeypatch.setattr(trace_floor, "wanderer", lambda **_: (0.9, 8.0))
     main()
     assert "0.900" in capsys.readouterr().out

@@ -123,9 +123,7 @@ def _noise(count: int, seed: int) -> FloatArray:
     return np.asarray(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
 
 
-def floor(
-    places: FloatArray, seconds: FloatArray, wanted: list[float], *, seed: int = 7
-) -> FloatArray:
+def floor(places: FloatArray, seconds: FloatArray, wanted: list[float], *, seed: int) -> FloatArray:
     """The least budget per metre for each mean error, all parameters chosen in hindsight."""
     step = float(np.median(np.diff(seconds)))
     noise, (variances, weights) = _noise(len(places), seed), _nodes()
@@ -149,7 +147,7 @@ def floor(
     return least
 
 
-def wanderer(*, seed: int = 1, points: int = 200_000, steps: int = 12) -> tuple[float, float]:
+def wanderer(*, seed: int, points: int = 200_000, steps: int = 12) -> tuple[float, float]:
     """(least budget of the filter over that of holding, the filter's u) at equal mean error."""
     generator = np.random.default_rng(seed)
     variances, weights = _nodes()
@@ -179,7 +177,7 @@ def least_in_the_mean_square() -> float:
 
 def main() -> None:
     """What live reports of a wanderer cost of the best hold."""
-    ratio, u = wanderer()
+    ratio, u = wanderer(seed=1)
     say(f"wanderer, best filter over best hold at equal mean error: {ratio:.3f} (u = {u:g})")
     say(f"no private steps below this, root mean square: {least_in_the_mean_square():.3f}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 
@@ -77,7 +78,9 @@ def _optimal_channels() -> None:
     from whereish.audit import exact
     from whereish.mechanisms.channels.optimal import optimal_channel
     from whereish.solvers.optimal.large_scale import solve_large
+    from whereish.solvers.optimal.local.solve import Neighbourhoods, solve_local
     from whereish.solvers.optimal.programme import ChannelProgramme, Terms
+    from whereish.solvers.optimal.start.channels import strictly_private
 
     for options in ({}, {"dilation": 1.3}, {"loss": "squared"}):
         channel = optimal_channel(_SITES, _PRIOR, "0.01/m", **options)
@@ -86,6 +89,9 @@ def _optimal_channels() -> None:
     exact(channel.matrix, distances)
     cost = np.ascontiguousarray((_PRIOR[:, None] * distances).T)
     solve_large(ChannelProgramme(cost, 0.01 * distances), Terms(1e-2), most_sweeps=200)
+    along = np.abs(np.subtract.outer(np.arange(40.0), np.arange(40.0)))
+    line = ChannelProgramme(along / 40, 2.0 * along)  # of which each output has a part of its own
+    solve_local(line, Terms(1e-9), strictly_private(line.metric), Neighbourhoods(line))
 
 
 def _remaps() -> None:
@@ -149,6 +155,9 @@ def _studies() -> None:
     from whereish.solvers.geodesic.fast_marching import fast_marching
 
     fast_marching(np.ones((4, 4)), (0, 0), 1.0, 1.0)
+    seconds = 60.0 * np.arange(6)
+    traces = import_module("whereish.studies.trace_floor")  # the last layer, by its name only
+    traces.floor(np.column_stack([seconds, seconds]), seconds, [100.0], seed=1)
 
 
 def _pictures() -> None:
