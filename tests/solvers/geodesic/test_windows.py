@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from whereish.privacy.maps.stencil import edge_integrals
+from whereish.solvers.geodesic import near
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.near import NEAR, NearProduct
@@ -29,16 +30,16 @@ def test_near_distances_are_those_of_full_sweeps(seed, neighbours, horizon):
     metric = rough_metric(seed, neighbours)
     rows, cols = metric.shape
     full = np.empty(((rows + 2 * BORDER) * metric.pitch, LANES), np.uint16)
-    near, reach = nothing_reached(rows, cols, horizon)
+    found, reach = nothing_reached(rows, cols, horizon)
     for start in range(0, metric.cells, LANES):
         sources = np.full(LANES, -1)
         batch = metric.padded(metric.order[start : start + LANES])
         sources[: len(batch)] = batch
         sweeps = batch_distances(full, metric.edges, metric.offsets, rows, cols, sources, 0)
         taken = near_distances(
-            near, metric.edges, metric.offsets, rows, cols, metric.order, start, reach, horizon
+            found, metric.edges, metric.offsets, rows, cols, metric.order, start, reach, horizon
         )
-        np.testing.assert_array_equal(near, np.minimum(full, horizon))
+        np.testing.assert_array_equal(found, np.minimum(full, horizon))
         assert taken == sweeps or horizon < LIMIT
         inner = full.reshape(-1, metric.pitch, LANES)[BORDER:-BORDER, BORDER:-BORDER]
         i, j = np.nonzero(inner.min(axis=2) < horizon)
@@ -48,7 +49,10 @@ def test_near_distances_are_those_of_full_sweeps(seed, neighbours, horizon):
 
 @pytest.mark.parametrize("kept_bytes", [0, 200_000, 2**30])
 @pytest.mark.parametrize("seed", range(3))
-def test_near_products_are_the_kernel_cut_off_whether_distances_are_kept_or_not(seed, kept_bytes):
+def test_near_products_are_the_kernel_cut_off_whether_distances_are_kept_or_not(
+    seed, kept_bytes, monkeypatch
+):
+    monkeypatch.setattr(near, "_FEW_CELLS", 0)
     metric = rough_metric(seed, 16)
     apart = metric.quantum * metric.distances(np.arange(metric.cells)).astype(float)
     kernel = np.maximum(np.exp(-apart) - np.exp(-NEAR), 0.0)

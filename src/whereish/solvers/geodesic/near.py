@@ -28,6 +28,7 @@ __all__ = ["NEAR", "NearProduct"]
 NEAR = 8.0
 """Nats within which pairs count."""
 
+_FEW_CELLS = 1024  # whose products take less than loading the kernels of kept distances
 _KEPT_BYTES = 5 * 2**27  # 640 MB
 
 
@@ -49,6 +50,8 @@ class NearProduct:
 
     def __call__(self, values: FloatArray) -> FloatArray:
         metric = self.metric
+        if metric.cells <= _FEW_CELLS:
+            return metric.product(values, horizon=NEAR)
         rows, cols = metric.shape
         out = np.zeros(metric.cells)
         single = np.ascontiguousarray(values.reshape(-1, 1), np.float32)
