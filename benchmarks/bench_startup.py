@@ -3,7 +3,8 @@
 Cold is an empty folder for compiled code; warm is after `whereish compile`, with a home that
 cannot be written and compilation refused, as in a container.  Every command of the command line
 is in the list (tests/test_warm_up.py says so); each is tried three times in folders of their
-own, and the median counts.  A server is ended when it has answered.
+own, and the median counts.  A server is ended when it has answered.  Modules have byte code, as
+pip leaves an installed package.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.measure import Bars
+from whereish.interfaces.cli.setup.compile import compile_modules
 
 TRIES = 3
 REPORT = "report --at 48.85412,2.33316 --epsilon ln(4)/200m"
@@ -208,6 +210,7 @@ def _first_uses(bars: Bars, here: Path, ready: dict[str, str]) -> None:
 
 def main() -> list[str]:
     bars = Bars("cold and warm starts (CPU time of processes)")
+    compile_modules()
     with tempfile.TemporaryDirectory() as name:
         here = Path(name)
 

@@ -196,8 +196,8 @@ def test_wrong_questions_are_refused_without_a_coordinate(source):
         assert "2.34" not in str(told.value)
         assert "48.8" not in str(told.value)
     found = wh.nearby(canary, source=source, epsilon=EPS)
-    assert "2.3" not in repr(found)
-    assert "48" not in repr(found)
+    assert "2.34" not in repr(found)
+    assert "48.8" not in repr(found)
 
 
 def test_a_privacy_map_on_a_projected_plane(source):

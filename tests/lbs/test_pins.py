@@ -20,7 +20,7 @@ from lbs.recorder import Recorder
 GEOD = Geod(ellps="WGS84")
 EPS = "ln(4)/200 m"
 SIGMAS = 4.9  # a false alarm below 1e-6
-HOME = (2.33316, 48.85412)
+HOME = (2.3331698, 48.8541234)
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_the_file_of_pins_is_private_and_holds_no_true_place(pins, tmp_path):
     path = tmp_path / "pins.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     text = path.read_text()
-    assert "2.33316" not in text
-    assert "48.85412" not in text
+    assert "2.333169" not in text
+    assert "48.854123" not in text
     assert [one.name for one in tmp_path.iterdir()] == ["pins.json"]
     path.chmod(0o644)
     again = wh.PinnedPlaces(path)

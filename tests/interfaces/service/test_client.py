@@ -15,7 +15,7 @@ import whereish as wh
 from whereish.errors import BudgetExceeded, InvalidInput, ServiceError
 from whereish.interfaces.cli import cli
 
-HOME = (2.33316, 48.85412)
+HOME = (2.3331698, 48.8541234)
 
 
 def who() -> str:

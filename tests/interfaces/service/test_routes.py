@@ -16,7 +16,7 @@ from whereish.publish.ledger import open_ledger
 import service_process
 
 EPS = wh.Epsilon.of("ln(4)/200 m").per_m
-PLACE = {"lon": 2.33316, "lat": 48.85412}
+PLACE = {"lon": 2.3331698, "lat": 48.8541234}
 
 
 def who() -> str:

@@ -118,6 +118,8 @@ def _maps() -> None:
     secrets = np.array([[600.0, 600.0], [2100.0, 1700.0]])
     weights = np.ones((8, 9))
     EikonalMechanism.build(smooth, places="cells", frame=3)
+    many = 1e-3 * np.where(np.arange(33) < 16, 1.0, 6.0) * np.ones((33, 1))
+    EikonalMechanism.build(PrivacyMap(many, "100 m"), places="cells")  # keeps its distances
     for places in ("cells", "continuous", "bilinear"):
         for asked in (smooth, steep):
             mechanism = EikonalMechanism.build(asked, places=places, prior=weights)
