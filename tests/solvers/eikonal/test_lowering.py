@@ -86,7 +86,7 @@ def test_rounds_keep_the_best_law():
     places = np.indices(eps.shape).reshape(2, -1).T
     seen = []
 
-    def merit(law):
+    def merit(law, stride):
         masses = law.weights * law.table[law.metric.distances(np.arange(eps.size))]
         P = masses / masses.sum(axis=1, keepdims=True)
         away = ((places[:, None] - places[None]) ** 2).sum(axis=-1)
@@ -107,7 +107,7 @@ def test_a_round_that_is_worse_is_not_kept():
     promised, secrets = edge_integrals(eps, CELL), np.ones(eps.shape, np.bool_)
     laws = []
 
-    def merit(law):
+    def merit(law, stride):
         laws.append(law)
         return (10.0, 8.0, 9.0)[len(laws) - 1]
 

@@ -261,15 +261,13 @@ def framed_law(
                 return BuiltLaw(law, levels, width, promised)
         frame = 0
     wide, promised, secrets = _framed_problem(levels, cell, prices, neighbours, frame)
-    inner, places = np.flatnonzero(secrets), _centres(wide.shape, cell)
-    law = certify(
-        wide,
-        cell,
-        promised,
-        secrets,
-        merit=lambda law: judged_error(law, inner, places, prior),
-        progress=progress,
-    )
+
+    def merit(law: CertifiedLaw, stride: int) -> float:
+        inner = np.flatnonzero(secrets[::stride, ::stride])
+        places = stride * _centres(law.metric.shape, cell)
+        return judged_error(law, inner, places, prior if stride == 1 else None)
+
+    law = certify(wide, cell, promised, secrets, merit=merit, progress=progress)
     return BuiltLaw(law, levels, frame, promised)
 
 

@@ -11,7 +11,8 @@ when W' + |ln Z(u) - ln Z(u')| <= W on every edge between secrets
 
       W'_{k+1} = max(W'_k - t·max(W'_k + |ln Z_k(u) - ln Z_k(u')| - (1-r)·W, 0), (1-r)·W/2),
 
-  r the reserve, t = 1 and a little more later, when the excess halves from step to step.
+  r the reserve, t = 1 and a little more later, when the excess halves from step to step; then,
+  too, most of a quantum below that, so that edges do not push each other over in turn.
   *This ends with a certificate.*  Prices never rise, and an edge that fails
   falls by more than r·W.  An edge at (1-r)·W/2 or less never fails, since
   |ln Z(u) - ln Z(u')| <= d'(u,u') <= W'.  So each of the m edges falls at most 1/(2r) + 1
@@ -28,6 +29,10 @@ Every round ends with a certified law, and the one of the least squared error is
 rounds can only improve it; they end when one gains less than a hundredth.  That error is the
 geometric mean of two, of reports as they are drawn and moved to their posterior means: on maps of
 few nats lowering less leaves fewer and farther reports, which moved tell more and as such less.
+
+A map of many cells starts from the law of every other cell
+(:mod:`~whereish.solvers.eikonal.coarse`).  Weights of small cells live on a part of them only,
+which takes many exchanges to find from nothing, and few from about where it is.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +57,19 @@ from whereish.solvers.eikonal.certify import (
     residual_allowed,
     worst_edge,
 )
+from whereish.solvers.eikonal.coarse import (
+    coarse_levels,
+    coarse_prices,
+    fine_shares,
+    fine_weights,
+)
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.weights import (
     Inverse,
     closed_form_weights,
     nonnegative_weights,
 )
-from whereish.solvers.geodesic.graph_metric import GraphMetric
+from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
 from whereish.solvers.geodesic.near import NearProduct
 
@@ -66,18 +78,27 @@ __all__ = ["Merit", "Progress", "PromisedEdges", "certified_at_once", "certify",
 Progress = Callable[[int, float], None]
 """Told each round and its factor."""
 
-Merit = Callable[[CertifiedLaw], float]
-"""The squared error that a law is good for, or an estimate; only comparisons matter."""
 
+class Merit(Protocol):
+    """The squared error that a law is good for, or an estimate; only comparisons matter."""
+
+    def __call__(self, law: CertifiedLaw, stride: int) -> float:
+        """Of a law for every `stride`-th cell of every `stride`-th row."""
+
+
+_MANY = 2**13  # cells of a map that starts from its coarse law
+_FINE = 2.0  # nats from cell to cell, at most: twice as large cells would say little of a law
 _BUDGET = 30  # products for weights at the promised prices: thrice what a smooth map takes
 _ROUND_BUDGET = 12  # at lowered prices: conjugate gradients gain three digits with that
 _ROUGH = 10.0  # times the residual allowed, likewise: it costs 10·RESERVE/2 of an edge at most
 _GAIN = 0.01  # of the squared error: a round that gains less is the last
 _ROUNDS = 12  # of weights; three to five are taken, eight where a map is few nats wide
 _LOWERING = 14.0  # nats: what is beyond moves no slope by more than a fifth of the reserve
+_LOWERING_FAR = 9.0  # nats, while an edge lacks more than a hundredth
 _NO_LAW = 0.5  # of a sum, which is 1 or more for weights that were solved
 _PLAIN_STEPS = 3  # of lowering, before an edge falls by more than it lacks
 _LONGER_STEP = 1.6  # times what it lacks
+_MARGIN = 0.7  # of a quantum: what the last edges move their neighbours by when they fall
 _HELD = 0.25  # of the reserve, for single precision, before sums are taken in integers
 
 
@@ -167,13 +188,38 @@ def certify(
     merit : what the laws of the rounds are compared by.
     progress : called with each round and its factor; that of the first may be above 1.
     """
+    return _certified(eps, cell, promised, secrets, 1, merit, progress)
+
+
+def _certified(
+    eps: FloatArray,
+    cell: tuple[float, float],
+    promised: FloatArray,
+    secrets: NDArray[np.bool_],
+    stride: int,
+    merit: Merit,
+    progress: Progress | None = None,
+) -> CertifiedLaw:
+    """The law of :func:`certify` for every `stride`-th cell of the map in question."""
     edges = PromisedEdges(promised, secrets, partial(approximate_inverse_factor, eps, cell))
+    judge = partial(merit, stride=stride)
+    if eps.size >= _MANY and float(eps.max()) * max(cell) <= _FINE:
+        fewer, sides = secrets[::2, ::2], (2 * cell[0], 2 * cell[1])
+        prices = coarse_prices(promised)
+        law = _certified(coarse_levels(eps), sides, prices, fewer, 2 * stride, merit)
+        if law.rounds > 1:
+            shares = np.clip(fine_shares(law, prices, eps.shape), 0.5, 1.0)
+            weights = fine_weights(law, fewer, eps.shape)
+            return _alternated(edges, None, weights, 2.0 * edges.least * shares, judge, progress)
     law, weights = _first(edges, closed_form_weights(eps, cell))
     if progress is not None:
         progress(1, law.factor)
     if law.factor <= 1.0:
         return law
-    return _alternated(edges, law, weights, merit, progress)
+    prices = edges.room(edges.exact_slopes(law))
+    law = lowered_prices(edges, weights, prices, 1, law.products)
+    prices = edges.room(edges.exact_slopes(law))
+    return _alternated(edges, law, weights, prices, judge, progress)
 
 
 def _first(edges: PromisedEdges, start: FloatArray) -> tuple[CertifiedLaw, FloatArray]:
@@ -202,19 +248,20 @@ def _first(edges: PromisedEdges, start: FloatArray) -> tuple[CertifiedLaw, Float
 
 def _alternated(
     edges: PromisedEdges,
-    first: CertifiedLaw,
+    best: CertifiedLaw | None,
     weights: FloatArray,
-    merit: Merit,
+    prices: FloatArray,
+    merit: Callable[[CertifiedLaw], float],
     progress: Progress | None,
 ) -> CertifiedLaw:
-    """The best certified law of a few rounds, from weights at the promised prices."""
+    """The best certified law of a few rounds, which begin with weights for these `prices`.
+
+    `best` is the law that is known already, `weights` where the first round starts.
+    """
     tolerance = _ROUGH * residual_allowed(edges.promised)
-    prices = edges.room(edges.exact_slopes(first))
-    best = law = lowered_prices(edges, weights, prices, 1, first.products)
-    least = merit(best)
+    least, products = (np.inf, 0) if best is None else (merit(best), best.products)
     for number in range(2, _ROUNDS + 1):
-        # Nowhere below the prices of the last law: slack is given back.
-        metric = GraphMetric.from_prices(edges.room(edges.exact_slopes(law)))
+        metric = GraphMetric.from_prices(prices)
         solved = nonnegative_weights(
             metric.product,
             NearProduct(metric),
@@ -223,18 +270,22 @@ def _alternated(
             tolerance=tolerance,
             budget=_ROUND_BUDGET,
         )
-        weights, products = solved.values, law.products + solved.products
+        weights = solved.values
         prices = edges.room(edges.slopes(solved.image, metric.steps))
-        law = lowered_prices(edges, weights, prices, number, products)
+        law = lowered_prices(edges, weights, prices, number, products + solved.products)
+        products = law.products
         if progress is not None:
             progress(number, law.factor)
         error = merit(law)
         gained = 1.0 - error / least
-        if error < least:
+        if best is None or error < least:
             best, least = law, error
         if gained < _GAIN:
             break
-    return replace(best, rounds=number, products=law.products)
+        # Nowhere below the prices of the last law: slack is given back.
+        prices = edges.room(edges.exact_slopes(law))
+    assert best is not None  # there was a round
+    return replace(best, rounds=number, products=products)
 
 
 def lowered_prices(
@@ -245,23 +296,30 @@ def lowered_prices(
     Slopes are taken in single precision until these certify, then in integers, which decide.
     `number` and `products` are counts so far, for the record.
     """
-    before = products
+    excess, steps = np.inf, 0
     while True:
         metric = GraphMetric.from_prices(prices)
-        sums = metric.product(weights, horizon=_LOWERING)
+        horizon = _LOWERING if excess < 1.01 else _LOWERING_FAR
+        sums, steps = metric.product(weights, horizon=horizon), steps + 1
         products += 1
         if sums.min() < _NO_LAW:  # weights that leave a cell alone: what is far counts
-            sums = metric.product(weights)
+            sums, horizon = metric.product(weights), HORIZON
             products += 1
         slopes = edges.slopes(sums, metric.steps)
         room = edges.room(slopes)
-        if edges.excess(metric, slopes) <= 1.0 - _HELD * RESERVE or (prices <= room).all():
+        excess = edges.excess(metric, slopes)
+        seems_kept = excess <= 1.0 - _HELD * RESERVE or bool((prices <= room).all())
+        if seems_kept and horizon > _LOWERING_FAR:
             law = _integer_law(edges, metric, weights, float(sums.max()), number, products)
             if law.factor <= 1.0:
                 return law
             room = edges.room(edges.exact_slopes(law))
+        step = 1.0
+        if steps >= _PLAIN_STEPS:
+            step = _LONGER_STEP
+        if steps > _PLAIN_STEPS:
+            room -= _MARGIN * max(1.0, steps / 10) * metric.quantum
         missing = np.subtract(prices, room, out=np.zeros_like(prices), where=edges.between)
-        step = 1.0 if products - before < _PLAIN_STEPS else _LONGER_STEP
         prices = np.where(missing > 0, np.maximum(prices - step * missing, edges.least), prices)
 
 
