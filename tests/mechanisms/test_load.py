@@ -173,6 +173,18 @@ def test_load_names_what_is_wrong_with_a_file(tmp_path):
     (tmp_path / "text.npz").write_text("no mechanism")
     with pytest.raises(InvalidInput, match="not a mechanism saved by whereish"):
         wh.load(tmp_path / "text.npz")
+    whole = (FILES / "optimal.npz").read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 3] ^= 0x55
+    for contents, why in (
+        (b"", "is empty"),
+        (whole[:60], "is not complete"),
+        (whole[: len(whole) // 2], "is not complete"),
+        (bytes(flipped), "or damaged"),
+    ):
+        (tmp_path / "part.npz").write_bytes(contents)
+        with pytest.raises(InvalidInput, match=f"part.npz' {why}|{why}.*build"):
+            wh.load(tmp_path / "part.npz")
     saved = load_artefact(FILES / "optimal.npz")
     weights = saved.arrays["weights"].copy()
     weights[0, 0] -= 1 << 40

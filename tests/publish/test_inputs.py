@@ -17,7 +17,7 @@ import pytest
 import shapely
 
 import whereish as wh
-from whereish.errors import InvalidInput
+from whereish.errors import InvalidInput, WhereishWarning
 from whereish.interfaces.cli.files.public_places import public_places
 from whereish.publish.inputs import Inputs
 
@@ -277,6 +277,13 @@ def test_reports_stay_in_a_declared_region():
     assert (free[inside] == kept[inside]).all()  # to the last bit
     stated = json.loads(wh.sanitize(table, region=box, **how).schema.metadata[b"whereish"])
     assert "closest place" in stated["clamped"]
+
+
+def test_a_region_in_another_order_is_warned_of():
+    table = pa.table({"lon": [2.35] * 3, "lat": [48.85] * 3})
+    how = {"lon": "lon", "lat": "lat", "mean_error": "100 m"}
+    with pytest.warns(WhereishWarning, match="west,south,east,north"):
+        wh.sanitize(table, region=(48.8, 2.3, 48.9, 2.4), **how)
 
 
 def test_remaps_that_the_command_line_names(tmp_path):

@@ -11,6 +11,7 @@ reads a file of any kind.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import zipfile
@@ -51,6 +52,8 @@ __all__ = [
 ]
 
 FORMAT = 1
+_ZIP = b"PK\x03\x04"  # what an .npz begins with
+_DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error)
 _CERTIFICATE = "certificate"
 
 _HOMES = {
@@ -137,21 +140,33 @@ def save_artefact(
         np.savez_compressed(file, **contents)
 
 
+def _what_it_is(path: Path, damaged: bool) -> str:
+    """Of a file that could not be read as a mechanism, perhaps since its archive is `damaged`."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        begins = file.read(len(_ZIP))
+        if not begins:
+            return "is empty: copy it again, or build the mechanism again"
+        if begins == _ZIP and damaged:
+            return "is not complete, or damaged: copy it again, or build the mechanism again"
+    return "is not a mechanism saved by whereish"
+
+
 def load_artefact(path: str | Path, kind: str | None = None) -> Artefact:
     """Read a file back, once; numbers that do not match the certificate's hash are refused.
 
     So is a file of another kind than `kind`, if that is given.
     """
     try:
-        with np.load(Path(path), allow_pickle=False) as file:
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         certificate = json.loads(arrays.pop(_CERTIFICATE).tobytes())
         known = certificate["format"] == FORMAT
         digest, found = certificate["sha256"], str(certificate["kind"])
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {str(path)!r}") from None
-    except (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile, zlib.error):
-        raise InvalidInput(f"{str(path)!r} is not a mechanism saved by whereish") from None
+    except (OSError, KeyError, ValueError, TypeError, *_DAMAGED) as error:
+        damaged = isinstance(error, _DAMAGED)
+        raise InvalidInput(f"{str(path)!r} {_what_it_is(Path(path), damaged)}") from None
     if not known:
         raise InvalidInput(f"{str(path)!r} was saved by a later whereish; upgrade to read it")
     said = {key: value for key, value in certificate.items() if key != "sha256"}

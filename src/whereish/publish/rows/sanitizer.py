@@ -9,6 +9,7 @@ speed, heading, accuracy, free text, a data frame's index) is dropped.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike
 
 import whereish
 from whereish.arrays import FloatArray
-from whereish.errors import InsecureRandomness, InvalidInput
+from whereish.errors import InsecureRandomness, InvalidInput, WhereishWarning
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.in_words import in_words
 from whereish.privacy.guarantee import Guarantee
@@ -360,6 +361,13 @@ def _clamped(lon: FloatArray, lat: FloatArray, region: Box) -> tuple[FloatArray,
     """Reports in the region as they are, others at its closest place."""
     reports = np.column_stack([lon, lat])
     outside = ~region.contains_degrees(reports)
+    if len(outside) > 2 and outside.all():  # reports show that themselves: all on the border
+        warnings.warn(
+            "every report was outside the region, and was moved to its border: is the region"
+            " (--region) in degrees, as west,south,east,north, around the places?",
+            WhereishWarning,
+            stacklevel=2,
+        )
     moved = Sphere.clamp(reports[outside], region)
     if region.x_low >= -180.0 and region.x_high <= 180.0:
         moved = region.clamp(moved)  # the last bit of a longitude, which was wrapped
