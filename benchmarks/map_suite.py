@@ -160,11 +160,26 @@ def judge(found: list[Row]) -> list[str]:
             continue
         coarse, middle, fine = (by[city, size] for size in SIZES)
         if "noise" not in city:  # which is another map at every size
-            moved = abs(fine.error - middle.error) / max(abs(middle.error - coarse.error), 1e-9)
+            three = coarse, middle, fine
+            moved = _later_change([row.error for row in three])
             bars.at_most(f"{city}: change 100 to 200 over 60 to 100", moved, 0.5, "")
+            same = {
+                "remapped": [row.remapped * row.error / row.to_half for row in three],
+                "exponential eps/2, where nothing is solved": [
+                    row.error / row.to_half for row in three
+                ],
+            }
+            for words, errors in same.items():
+                bars.note(f"  {words}", f"{_later_change(errors):.2f} (order 1: 0.75)")
         growth = fine.cpu / coarse.cpu / (SIZES[2] / SIZES[0]) ** 4
         bars.at_most(f"{city}: CPU from 60 to 200, over cells squared", growth, 1.0, "")
     return bars.failed
+
+
+def _later_change(errors: list[float]) -> float:
+    """How much the error still changes from 100 to 200 cells, over that from 60 to 100."""
+    coarse, middle, fine = errors
+    return abs(fine - middle) / max(abs(middle - coarse), 1e-9)
 
 
 def main() -> list[str]:

@@ -142,6 +142,12 @@ class PromisedEdges:
         """What the slopes leave of the promise, less the reserve; no less than half of that."""
         return np.asarray(np.maximum(2.0 * self.least - slopes, self.least))
 
+    def room_at(self, weights: FloatArray, prices: FloatArray) -> FloatArray:
+        """The room that the sums at these prices leave, from what is near."""
+        metric = GraphMetric.from_prices(prices)
+        sums = np.maximum(metric.product(weights, horizon=_LOWERING_FAR), _NO_LAW)
+        return self.room(self.slopes(sums, metric.steps))
+
     def excess(self, metric: GraphMetric, slopes: FloatArray) -> float:
         """The largest share of an edge's promise that is used."""
         if not self.between.any():
@@ -272,6 +278,9 @@ def _alternated(
         )
         weights = solved.values
         prices = edges.room(edges.slopes(solved.image, metric.steps))
+        if best is None and number == 2:  # a guess that needs no law yet
+            prices = _roughly_lowered(edges, weights, prices)
+            continue
         law = lowered_prices(edges, weights, prices, number, products + solved.products)
         products = law.products
         if progress is not None:
@@ -286,6 +295,13 @@ def _alternated(
         prices = edges.room(edges.exact_slopes(law))
     assert best is not None  # there was a round
     return replace(best, rounds=number, products=products)
+
+
+def _roughly_lowered(edges: PromisedEdges, weights: FloatArray, prices: FloatArray) -> FloatArray:
+    """Where a few steps of lowering lead, with slack given back; certified by nothing."""
+    for _ in range(_PLAIN_STEPS):
+        prices = np.minimum(prices, edges.room_at(weights, prices))
+    return edges.room_at(weights, prices)
 
 
 def lowered_prices(
