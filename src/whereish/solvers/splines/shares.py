@@ -24,8 +24,7 @@ from whereish.solvers.splines.points import PARTS
 
 __all__ = ["EdgeShares"]
 
-_BESIDE = PARTS // 2 + 1  # points: as far as the middle of what is beside, and one more
-_WITHIN = 1
+_AROUND = PARTS // 2  # points along each axis: half a square, to the middles of what is beside
 _LEAST = 0.5  # a slope below that leaves as much room as that
 
 
@@ -60,20 +59,17 @@ class EdgeShares:
         """What slopes on a grid of points (as shares of eps) leave: 1 over the largest around."""
         rows, cols = ((count - 1) // PARTS for count in slopes.shape)
 
-        def room(reaches: list[tuple[int, int]], down: bool, across: bool) -> FloatArray:
-            most = np.maximum.reduce([_largest_within(slopes, *reach) for reach in reaches])
+        most = _largest_within(slopes, _AROUND)
+
+        def room(down: bool, across: bool) -> FloatArray:
             first = [PARTS if half else PARTS // 2 for half in (down, across)]
             counts = [max(n - half, 1) for n, half in ((rows, down), (cols, across))]
             last = [start + PARTS * n for start, n in zip(first, counts, strict=True)]
             here = most[first[0] : last[0] : PARTS, first[1] : last[1] : PARTS]
             return np.asarray(1.0 / np.maximum(here, _LEAST))
 
-        plus = [(_BESIDE, _WITHIN), (_WITHIN, _BESIDE)]
-        return cls(
-            room(plus, False, True)[:, : cols - 1],
-            room(plus, True, False)[: rows - 1],
-            room([(_BESIDE, _BESIDE)], True, True),
-        )
+        east, north = room(False, True)[:, : cols - 1], room(True, False)[: rows - 1]
+        return cls(east, north, room(True, True))
 
     def times(self, other: EdgeShares | float) -> EdgeShares:
         """All shares times others."""
@@ -105,13 +101,12 @@ class EdgeShares:
         return out
 
 
-def _largest_within(grid: FloatArray, down: int, across: int) -> FloatArray:
-    """The largest value within so many points along each axis."""
-    for axis, reach in ((0, down), (1, across)):
+def _largest_within(grid: FloatArray, reach: int) -> FloatArray:
+    """The largest value within so many points along both axes; values are >= 0."""
+    for axis, count in enumerate(grid.shape):
         pads = [(0, 0), (0, 0)]
         pads[axis] = (reach, reach)
-        windows = np.lib.stride_tricks.sliding_window_view(
-            np.pad(grid, pads), 2 * reach + 1, axis=axis
-        )
-        grid = windows.max(axis=-1)
+        wide = np.pad(grid, pads)
+        shifted = [np.take(wide, range(k, k + count), axis) for k in range(2 * reach + 1)]
+        grid = np.maximum.reduce(shifted)
     return grid
