@@ -244,8 +244,14 @@ class EikonalMechanism(Composable, Loadable):
 
     @cached_property
     def reports(self) -> Raster:
-        """Squares around all that can be reported, in the map and in its frame."""
+        """Squares around all that can be reported, in the map and in its frame.
+
+        Reports are told at their centres; on continuous places without a frame, the outermost
+        ones 7/16 of a cell inside the map.
+        """
         raster, frame = self._nodes, self.built.frame
+        if self.places == "continuous" and not frame:
+            return continuous.inset_reports(raster, self.map)
         (x, y), (width, height) = raster.origin, raster.cell
         return Raster(
             raster.rows + 2 * frame,
@@ -300,11 +306,15 @@ class EikonalMechanism(Composable, Loadable):
             if self.places == "bilinear":
                 cells = rounded(raster, coordinates, source)
             row, column = self._sampler.draw(self.built.secrets[cells], source, padded=padded)
-        (x, y), (width, height) = self.reports.origin, self.reports.cell
-        centres = np.column_stack([x + (column + 0.5) * width, y + (row + 0.5) * height])
+        centres = self._told[row * self.reports.columns + column]
         if self.map.one_dimensional:
             centres = centres[:, :1].copy()
         return Points.trusted(centres, self.space, reproducible=source.reproducible)
+
+    @cached_property
+    def _told(self) -> FloatArray:
+        """Where each report is told to be."""
+        return self.reports.centres()
 
     @cached_property
     def _sampler(self) -> LawSampler:
