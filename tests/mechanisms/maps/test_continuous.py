@@ -1,4 +1,4 @@
-"""Reports of continuous places: where the outermost are told, and that nothing else depends on it."""
+"""Reports of continuous places: where the outermost are told, by the law of their nodes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def test_the_outermost_reports_are_told_inside_and_tell_their_node(options, inne
     told = mechanism.reports.centres()
     rows, columns = mechanism.reports.shape
     x, y = told.reshape(rows, columns, 2).transpose(2, 0, 1)
-    assert (x[:, 0] == 43.75).all() and (x[:, -1] == 700 - 43.75).all()
-    assert (y[0] == 43.75).all() and (y[-1] == 600 - 43.75).all()
+    assert (x[:, 0] == 43.75).all()
+    assert (x[:, -1] == 700 - 43.75).all()
+    assert (y[0] == 43.75).all()
+    assert (y[-1] == 600 - 43.75).all()
     between = inner or (25.0 + 50.0 * np.arange(1, rows - 1)).tolist()
     assert y[1:-1, 0].tolist() == between
     np.testing.assert_array_equal(mechanism.reports.locate(told), np.arange(len(told)))
