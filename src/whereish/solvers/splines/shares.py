@@ -25,6 +25,7 @@ from whereish.solvers.splines.points import PARTS
 __all__ = ["EdgeShares"]
 
 _AROUND = PARTS // 2  # points along each axis: half a square, to the middles of what is beside
+_BESIDE = _AROUND + 1  # of a side, along one axis or the other: and one more
 _LEAST = 0.5  # a slope below that leaves as much room as that
 
 
@@ -59,17 +60,22 @@ class EdgeShares:
         """What slopes on a grid of points (as shares of eps) leave: 1 over the largest around."""
         rows, cols = ((count - 1) // PARTS for count in slopes.shape)
 
-        most = _largest_within(slopes, _AROUND)
 
-        def room(down: bool, across: bool) -> FloatArray:
+        def room(most: FloatArray, down: bool, across: bool) -> FloatArray:
             first = [PARTS if half else PARTS // 2 for half in (down, across)]
             counts = [max(n - half, 1) for n, half in ((rows, down), (cols, across))]
             last = [start + PARTS * n for start, n in zip(first, counts, strict=True)]
             here = most[first[0] : last[0] : PARTS, first[1] : last[1] : PARTS]
             return np.asarray(1.0 / np.maximum(here, _LEAST))
 
-        east, north = room(False, True)[:, : cols - 1], room(True, False)[: rows - 1]
-        return cls(east, north, room(True, True))
+        sides = np.maximum(
+            _largest_within(slopes, _BESIDE, _AROUND), _largest_within(slopes, _AROUND, _BESIDE)
+        )
+        return cls(
+            room(sides, False, True)[:, : cols - 1],
+            room(sides, True, False)[: rows - 1],
+            room(_largest_within(slopes, _AROUND, _AROUND), True, True),
+        )
 
     def times(self, other: EdgeShares | float) -> EdgeShares:
         """All shares times others."""
@@ -101,10 +107,10 @@ class EdgeShares:
         return out
 
 
-def _largest_within(grid: FloatArray, reach: int) -> FloatArray:
-    """The largest value within so many points along both axes; values are >= 0."""
-    for axis, count in enumerate(grid.shape):
-        pads = [(0, 0), (0, 0)]
+def _largest_within(grid: FloatArray, down: int, across: int) -> FloatArray:
+    """The largest value, at least 0, within so many points along each axis."""
+    for axis, reach in ((0, down), (1, across)):
+        count, pads = grid.shape[axis], [(0, 0), (0, 0)]
         pads[axis] = (reach, reach)
         wide = np.pad(grid, pads)
         shifted = [np.take(wide, range(k, k + count), axis) for k in range(2 * reach + 1)]
