@@ -54,7 +54,7 @@ def quadratics_near(
     columns = lines.reshape(-1, n, count, n).transpose(0, 2, 3, 1)
     both = columns.reshape(-1, n) @ along.T
     series = both.reshape(2, -1, count, n, count, n).transpose(0, 1, 4, 2, 5, 3)
-    others = np.hypot(series[0], series[1])
+    others = np.sqrt(series[0] ** 2 + series[1] ** 2)  # hypot takes several times as long
     others[..., :3, :3] = 0.0
     low = series[..., :3, :3].reshape(*series.shape[:4], 9)
     return np.moveaxis(low @ _BERNSTEIN_BOTH, 0, -1), others.sum(axis=(3, 4))
