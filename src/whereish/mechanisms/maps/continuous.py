@@ -14,10 +14,12 @@ from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.splines.lattice import lattice_of
 from whereish.solvers.splines.means import Nodes, posterior_moments, squared_distances
+from whereish.space.box import Box
 from whereish.space.raster import Raster
 
 __all__ = [
     "InsetRaster",
+    "closest_place",
     "closest_places",
     "inset_reports",
     "laws_at",
@@ -71,6 +73,11 @@ def closest_places(privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArr
     """The places themselves, and for those outside the map its closest ones."""
     box = privacy_map.raster.box
     return np.clip(coordinates, (box.x_low, box.y_low), (box.x_high, box.y_high))
+
+
+def closest_place(box: Box, place: tuple[float, float]) -> tuple[float, float]:
+    """The place itself, or the closest one in a box."""
+    return min(max(place[0], box.x_low), box.x_high), min(max(place[1], box.y_low), box.y_high)
 
 
 def laws_at(built: BuiltLaw, privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArray:

@@ -60,7 +60,6 @@ class EdgeShares:
         """What slopes on a grid of points (as shares of eps) leave: 1 over the largest around."""
         rows, cols = ((count - 1) // PARTS for count in slopes.shape)
 
-
         def room(most: FloatArray, down: bool, across: bool) -> FloatArray:
             first = [PARTS if half else PARTS // 2 for half in (down, across)]
             counts = [max(n - half, 1) for n, half in ((rows, down), (cols, across))]
