@@ -35,10 +35,10 @@ def sampled_slopes(laws: CellLaws, levels: FloatArray, cell: tuple[float, float]
     rows, cols = laws.log_sums.shape
     unit = max(cell)
     sides = cell[0] / unit, cell[1] / unit
-    counts = np.full((rows, cols, 2), PARTS)
-    counts[-1, :, 0] += 1
-    counts[:, -1, 1] += 1
-    counts = counts.reshape(-1, 2)
+    own = np.full((rows, cols, 2), PARTS)
+    own[-1, :, 0] += 1
+    own[:, -1, 1] += 1
+    counts = own.reshape(-1, 2)
     means = mean_slopes(laws, sides, _POINTS, counts).astype(np.float32)
     weights, slopes = (f(_POINTS).astype(np.float32) for f in (spline_weights, spline_slopes))
     found = np.zeros(means.shape[:-1], np.float32)
