@@ -21,7 +21,15 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
 
-__all__ = ["Block", "add_sums", "around", "down_columns", "raise_fine_slopes", "raise_slopes"]
+__all__ = [
+    "Block",
+    "add_sums",
+    "around",
+    "down_columns",
+    "largest",
+    "raise_fine_slopes",
+    "raise_slopes",
+]
 
 Block: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
 """Logarithms a_y(c) and masses, (cells, 64) each, and the largest logarithm of each cell."""
@@ -159,7 +167,7 @@ def add_sums(
 
 
 @kernel
-def _largest(top: Any) -> float:
+def largest(top: Any) -> float:
     """The largest of 64 numbers >= 0, which are overwritten; infinite where one is not a number."""
     wrong = 0
     for k in range(LANES):
@@ -181,7 +189,7 @@ def _worst(V: Any, inverse: Any, top: Any) -> float:
         s = inverse[m]
         for k in range(LANES):
             top[k] = max(top[k], (V[0, m, k] * V[0, m, k] + V[1, m, k] * V[1, m, k]) * s)
-    return _largest(top)
+    return largest(top)
 
 
 @kernel
@@ -371,7 +379,7 @@ def raise_fine_slopes(
                 part = 8 * (i // 2) + 4 * (j // 2) + 2 * (i % 2) + j % 2
                 inverses, off = on_sixteenths[here, part], extra[index, part]
                 _worst_across(strip, _FOURTHS[j], mean[index, part], inverses, top)
-                found = np.sqrt(_largest(top))
+                found = np.sqrt(largest(top))
                 if found + off > max(bar, best[index]):
                     _fourth_less_mean(strip, _FOURTHS[j], mean[index, part], S)
                     found = 0.0

@@ -15,7 +15,7 @@ import numpy as np
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.splines.blocks import around, down_columns
+from whereish.solvers.splines.blocks import around, down_columns, largest
 from whereish.solvers.splines.bound import CellLaws, mean_slopes
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
@@ -73,6 +73,7 @@ def _raise_squares(
     ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
     cells = np.empty(9, np.int64)
     a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
+    top = np.empty(LANES, np.float32)
     for here in range(len(best)):
         around(here // shape[1], here % shape[1], shape, cells)
         for v in range(counts[here, 0]):
@@ -81,9 +82,8 @@ def _raise_squares(
                 w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
                 g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
                 mx, my = means[here, v, h, 0], means[here, v, h, 1]
-                top = np.float32(0.0)
                 for k in range(LANES):
                     gx = g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k] - mx
                     gy = w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k] - my
-                    top = max(top, gx * gx + gy * gy)
-                best[here, v, h] = max(best[here, v, h], top)
+                    top[k] = gx * gx + gy * gy
+                best[here, v, h] = max(best[here, v, h], np.float32(largest(top)))
