@@ -52,12 +52,11 @@ def quadratics_near(
     # As two products of large matrices: thousands of small ones take several times as long.
     lines = means.reshape(-1, n) @ along.T
     columns = lines.reshape(-1, n, count, n).transpose(0, 2, 3, 1)
-    both = columns.reshape(-1, n) @ along.T
-    series = both.reshape(2, -1, count, n, count, n).transpose(0, 1, 4, 2, 5, 3)
-    others = np.sqrt(series[0] ** 2 + series[1] ** 2)  # hypot takes several times as long
-    others[..., :3, :3] = 0.0
-    low = series[..., :3, :3].reshape(*series.shape[:4], 9)
-    return np.moveaxis(low @ _BERNSTEIN_BOTH, 0, -1), others.sum(axis=(3, 4))
+    both = (columns.reshape(-1, n) @ along.T).reshape(2, -1, count, n, count, n)
+    others = np.sqrt(both[0] ** 2 + both[1] ** 2)  # hypot takes several times as long
+    others[:, :, :3, :, :3] = 0.0
+    low = both[:, :, :, :3, :, :3].transpose(0, 1, 4, 2, 5, 3).reshape(2, -1, count, count, 9)
+    return np.moveaxis(low @ _BERNSTEIN_BOTH, 0, -1), others.sum(axis=(2, 4)).swapaxes(1, 2)
 
 
 @lru_cache(maxsize=512)
