@@ -9,14 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import IntArray
+from whereish.compiled import compiled
 from whereish.randomness import Randomness
-from whereish.sampling.nearest_first import Workspaces, draw, draw_padded
+from whereish.sampling.nearest_first import Workspaces, draw, draw_padded, grow
 from whereish.solvers.eikonal.certify import CertifiedLaw
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.masses import uniform_below
 from whereish.solvers.geodesic.sweeps import BORDER
 
-__all__ = ["LawSampler"]
+__all__ = ["LawSampler", "integer_below"]
+
+
+def integer_below(total: int, source: Randomness) -> int:
+    """As :func:`~whereish.solvers.geodesic.masses.uniform_below` for one sum, by the same words."""
+    share = (1 << 128) // total
+    while True:
+        high, low = source.words(2).tolist()
+        value = ((high << 64) | low) // share
+        if value < total:
+            return int(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +50,21 @@ class LawSampler:
         row, column = np.divmod(drawn, metric.pitch)
         return row - BORDER, column - BORDER
 
+    def draw_one(self, secret: int, source: Randomness) -> tuple[int, int]:
+        """Row and column of one report, as :meth:`draw` gives them for one secret."""
+        metric = self.law.metric
+        threshold = np.uint64(integer_below(int(self.law.sums[secret]), source))
+        row, column = divmod(secret, metric.shape[1])
+        start = (row + BORDER) * metric.pitch + column + BORDER
+        graph, masses = (metric.edges, metric.offsets), (self._weights, self._table)
+        drawn = compiled(grow)(graph, masses, start, threshold, self._scratch.mine())
+        row, column = divmod(int(drawn), metric.pitch)
+        return row - BORDER, column - BORDER
+
+    @cached_property
+    def _table(self) -> NDArray[np.uint64]:
+        return self.law.table
+
     @cached_property
     def _weights(self) -> NDArray[np.uint64]:
         metric = self.law.metric
@@ -52,7 +78,7 @@ class LawSampler:
 
     def _nearest(self, starts: IntArray, thresholds: NDArray[np.uint64]) -> IntArray:
         graph = self.law.metric.edges, self.law.metric.offsets
-        masses = self._weights, self.law.table
+        masses = self._weights, self._table
         return draw(graph, masses, starts, thresholds, self._scratch.mine())
 
     def _padded(self, starts: IntArray, thresholds: NDArray[np.uint64]) -> IntArray:

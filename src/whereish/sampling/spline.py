@@ -34,24 +34,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
-from whereish.compiled import kernel
+from whereish.compiled import compiled, kernel
 from whereish.randomness import Randomness
+from whereish.sampling.eikonal import integer_below
 from whereish.sampling.nearest_first import Workspaces, grow, reach
 from whereish.sampling.spline_coin import (
     KEPT,
     OPEN,
+    chosen_cell,
     chosen_cells,
     coin,
     coins,
     doubt,
     exact_coin,
     nine_around,
+    one_around,
     surprises,
 )
 from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.masses import uniform_below
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances
+from whereish.solvers.splines.blocks import around
 from whereish.space.raster import Raster
 
 __all__ = ["SplineSampler"]
@@ -72,41 +76,92 @@ def _attempt(
     space: Any,
     answers: Any,
 ) -> None:
-    """One draw and its coin for each place; `distances` are filled where the coin needed them.
+    """One draw and its coin for each place; distances are filled where the coin needed them.
 
     `draws` are sources and thresholds; `around` the nine cells, their weights and ln of their
     sums; `coins` the surprises of the uniforms and the errors of the weights; `answers` what is
     filled: reports, whether they are kept, and distances.
     """
-    edges, offsets = graph
     sources, thresholds = draws
     nine, shares, log_sums = around
     surprise, errors = coins
     found, status, distances = answers
-    value = np.empty(9)
     for i in range(len(sources)):
-        y = grow(graph, masses, sources[i], thresholds[i], space)
-        found[i] = y
-        middle, level = nine[i, 4], log_sums[i, 4]
-        low, high = 0.0, 0.0
-        for k in range(9):
-            step = nine[i, k] - middle
-            price = 0.0
-            for m in range(len(offsets)):
-                if step == offsets[m]:
-                    price = edges[1, middle, m] * quantum
-                elif step == -offsets[m]:
-                    price = edges[0, middle, m] * quantum
-            low = min(low, level - log_sums[i, k] - price)
-            high = max(high, level - log_sums[i, k] + price)
-        spread = (high - low) * (1.0 + 1e-9)
-        if surprise[i] - doubt(surprise[i]) > spread * spread / 8.0 + 1e-9:
-            status[i] = KEPT
-            continue
-        reach(graph, y, nine[i], distances[i], space)
-        for k in range(9):
-            value[k] = logs[distances[i, k]] - log_sums[i, k]
-        status[i] = coin(value, shares[i], surprise[i], errors[i])
+        found[i] = grow(graph, masses, sources[i], thresholds[i], space)
+        here = nine[i], shares[i], log_sums[i]
+        status[i] = _tossed(
+            graph, logs, found[i], here, surprise[i], errors[i], quantum, space, distances[i]
+        )
+
+
+@kernel
+def _tossed(
+    graph: Any,
+    logs: Any,
+    y: int,
+    around: Any,
+    surprise: float,
+    error: float,
+    quantum: float,
+    space: Any,
+    distances: Any,
+) -> int:
+    """The coin of one draw y: kept, rejected or open."""
+    edges, offsets = graph
+    nine, shares, log_sums = around
+    middle, level = nine[4], log_sums[4]
+    low, high = 0.0, 0.0
+    for k in range(9):
+        step = nine[k] - middle
+        price = 0.0
+        for m in range(len(offsets)):
+            if step == offsets[m]:
+                price = edges[1, middle, m] * quantum
+            elif step == -offsets[m]:
+                price = edges[0, middle, m] * quantum
+        low = min(low, level - log_sums[k] - price)
+        high = max(high, level - log_sums[k] + price)
+    spread = (high - low) * (1.0 + 1e-9)
+    if surprise - doubt(surprise) > spread * spread / 8.0 + 1e-9:
+        return KEPT
+    reach(graph, y, nine, distances, space)
+    value = np.empty(9)
+    for k in range(9):
+        value[k] = logs[distances[k]] - log_sums[k]
+    return coin(value, shares, surprise, error)
+
+
+@kernel
+def _attempt_one(
+    graph: Any,
+    tables: Any,
+    draw: Any,
+    place: Any,
+    surprise: float,
+    quantum: float,
+    space: Any,
+    distances: Any,
+) -> tuple[int, int]:
+    """One draw for one place, and whether it is kept.
+
+    `tables` are those of a sampler, with that of the masses; `draw` has a source and a threshold;
+    `place` its cell's row and column, its offsets down and across, the error of weights, and the
+    shape of the raster.
+    """
+    weights, table, logs, padded, log_sums = tables
+    source, threshold = draw
+    i, j, down, across, error, rows, cols = place
+    nine, shares, levels = np.empty(9, np.int64), np.empty(9), np.empty(9)
+    around(i, j, (rows, cols), nine)
+    v = 0.5 * (0.5 - down) ** 2, 0.75 - down * down, 0.5 * (0.5 + down) ** 2
+    h = 0.5 * (0.5 - across) ** 2, 0.75 - across * across, 0.5 * (0.5 + across) ** 2
+    for k in range(9):
+        shares[k] = v[k // 3] * h[k % 3]
+        levels[k] = log_sums[nine[k]]
+        nine[k] = padded[nine[k]]
+    y = grow(graph, (weights, table), source, threshold, space)
+    here = nine, shares, levels
+    return y, _tossed(graph, logs, y, here, surprise, error, quantum, space, distances)
 
 
 @kernel
@@ -167,6 +222,32 @@ class SplineSampler:
         row, column = np.divmod(drawn, self.built.law.metric.pitch)
         return row - BORDER, column - BORDER
 
+    def draw_one(self, place: tuple[float, float], source: Randomness) -> tuple[int, int]:
+        """Row and column of one report, as :meth:`draw` gives them for one place."""
+        law, metric, raster = self.built.law, self.built.law.metric, self.raster
+        weights, logs, padded, log_sums = self._tables
+        tables = weights, self._table, logs, padded, log_sums
+        graph, space = (metric.edges, metric.offsets), self._scratch.mine()
+        here, attempt = one_around(raster, place), compiled(_attempt_one)
+        distances = np.empty(9, np.uint16)
+        while True:
+            words = source.words(3).tolist()
+            chosen = chosen_cell(raster, place, here, words, source)
+            total = int(law.sums[self.built.secrets[chosen]])
+            draw = int(padded[chosen]), np.uint64(integer_below(total, source))
+            surprise = -math.log(min((words[2] + 0.5) * 2.0**-64, 1.0))
+            where = (*here, raster.rows, raster.columns)
+            y, kept = attempt(
+                graph, tables, draw, where, surprise, metric.quantum, space, distances
+            )
+            if kept == OPEN:
+                cells = nine_around(raster, np.array([place])).cells(raster.columns)[0]
+                masses = self._masses(distances, cells)
+                kept = exact_coin(raster, np.array(place), masses, words[2], source)
+            if kept == KEPT:
+                row, column = divmod(int(y), metric.pitch)
+                return row - BORDER, column - BORDER
+
     @cached_property
     def attempts(self) -> int:
         """Draws for each place with ``padded=True``: all rejected with probability below 2^-40."""
@@ -179,6 +260,10 @@ class SplineSampler:
     @cached_property
     def _scratch(self) -> Workspaces:
         return Workspaces(self.built.law.metric.edges)
+
+    @cached_property
+    def _table(self) -> NDArray[np.uint64]:
+        return self.built.law.table
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.uint64], FloatArray, IntArray, FloatArray]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,9 @@ __all__ = [
     "KEPT",
     "OPEN",
     "REJECTED",
+    "Around",
     "Nine",
+    "chosen_cell",
     "chosen_cells",
     "coin",
     "coins",
@@ -34,6 +36,7 @@ __all__ = [
     "exact_coin",
     "exact_weights",
     "nine_around",
+    "one_around",
     "surprises",
 ]
 
@@ -85,6 +88,25 @@ def nine_around(raster: Raster, coordinates: FloatArray) -> Nine:
     )
 
 
+class Around(NamedTuple):
+    """One place: the row and column of its cell, offsets from the middle, an error of weights."""
+
+    row: int
+    column: int
+    down: float
+    across: float
+    error: float
+
+
+def one_around(raster: Raster, place: tuple[float, float]) -> Around:
+    """As :func:`nine_around` for one place."""
+    (x, y), (width, height) = raster.origin, raster.cell
+    q = min(max((place[1] - y) / height, 0.0), float(raster.rows))
+    p = min(max((place[0] - x) / width, 0.0), float(raster.columns))
+    i, j = min(int(q), raster.rows - 1), min(int(p), raster.columns - 1)
+    return Around(i, j, q - i - 0.5, p - j - 0.5, 2.0**-49 * (p + q + 2.0))
+
+
 def exact_weights(raster: Raster, place: FloatArray, axis: int) -> tuple[list[int], list[Fraction]]:
     """The three cells around one place along an axis (0: rows), and their weights, exactly."""
     side, origin = raster.cell[1 - axis], raster.origin[1 - axis]
@@ -118,6 +140,24 @@ def chosen_cells(
             chosen[row] = _exact_cell(raster, coordinates[row], axis, uniform, source)
         picked.append(chosen)
     return np.asarray(picked[0] * raster.columns + picked[1], np.intp)
+
+
+def chosen_cell(
+    raster: Raster, place: tuple[float, float], around: Around, words: list[int], source: Randomness
+) -> int:
+    """As :func:`chosen_cells` for one place."""
+    picked = []
+    for axis, (own, t) in enumerate(((around.row, around.down), (around.column, around.across))):
+        v = words[axis] * 2.0**-64
+        first = 0.5 * ((0.5 - t) * (0.5 - t))
+        second = first + (0.75 - t * t)
+        if min(abs(v - first), abs(v - second)) > around.error:
+            step = (v >= first) + (v >= second) - 1
+            picked.append(min(max(own + step, 0), raster.shape[axis] - 1))
+        else:
+            uniform = LazyUniform(words[axis])
+            picked.append(_exact_cell(raster, np.array(place), axis, uniform, source))
+    return picked[0] * raster.columns + picked[1]
 
 
 def _exact_cell(

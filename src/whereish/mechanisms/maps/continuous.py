@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from whereish.arrays import FloatArray
@@ -12,15 +14,70 @@ from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.splines.lattice import lattice_of
 from whereish.solvers.splines.means import Nodes, posterior_moments, squared_distances
+from whereish.space.box import Box
 from whereish.space.raster import Raster
 
-__all__ = ["closest_places", "laws_at", "lowered_between", "mean_places", "mean_square", "nodes_of"]
+__all__ = [
+    "InsetRaster",
+    "closest_place",
+    "closest_places",
+    "inset_reports",
+    "laws_at",
+    "lowered_between",
+    "mean_places",
+    "mean_square",
+    "nodes_of",
+]
+
+_INSET = 7 / 16
+"""Of a cell: how far inside the map reports are told at least.  Nearly half, as centres of cells
+are, but still in the square of their node, so that a report tells its node."""
+
+
+@dataclass(frozen=True)
+class InsetRaster(Raster):
+    """Squares around nodes, which are told no farther out than `low` and `high` (x, y).
+
+    A law without a frame has much mass at the outermost nodes, which stand for all that is beyond.
+    These nodes lie on the border of the map or near it, farther out than nearly all the secrets
+    that are reported there; a report is its node under whatever name, so it is told farther in.
+    """
+
+    low: tuple[float, float] = (-np.inf, -np.inf)
+    high: tuple[float, float] = (np.inf, np.inf)
+
+    def centres(self) -> FloatArray:
+        """Where each report is told to be, in flat order."""
+        return np.clip(super().centres(), self.low, self.high)
+
+
+def inset_reports(nodes: Raster, privacy_map: PrivacyMap) -> InsetRaster:
+    """The reports of a law without a frame."""
+    raster, box = privacy_map.raster, privacy_map.raster.box
+    width, height = (
+        _INSET * side if count > 1 else 0.0
+        for side, count in zip(raster.cell, (raster.columns, raster.rows), strict=True)
+    )
+    return InsetRaster(
+        nodes.rows,
+        nodes.columns,
+        nodes.cell,
+        nodes.origin,
+        nodes.plane,
+        (box.x_low + width, box.y_low + height),
+        (box.x_high - width, box.y_high - height),
+    )
 
 
 def closest_places(privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArray:
     """The places themselves, and for those outside the map its closest ones."""
     box = privacy_map.raster.box
     return np.clip(coordinates, (box.x_low, box.y_low), (box.x_high, box.y_high))
+
+
+def closest_place(box: Box, place: tuple[float, float]) -> tuple[float, float]:
+    """The place itself, or the closest one in a box."""
+    return min(max(place[0], box.x_low), box.x_high), min(max(place[1], box.y_low), box.y_high)
 
 
 def laws_at(built: BuiltLaw, privacy_map: PrivacyMap, coordinates: FloatArray) -> FloatArray:

@@ -23,6 +23,7 @@ and drawn exactly, without Z (:mod:`whereish.sampling.spline`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -61,10 +62,13 @@ from whereish.solvers.eikonal.between import cell_laws
 from whereish.solvers.eikonal.cells import BuiltLaw, exponential_law
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.eikonal.squared_error import posterior_means, squared_errors
-from whereish.space.points import Points, Space
+from whereish.space.box import Box
+from whereish.space.points import Points, Space, one_place
 from whereish.space.raster import Raster
 
 __all__ = ["EikonalMechanism", "Places"]
+
+_FINITE = (sys.float_info.max, sys.float_info.max)
 
 
 @saved_as(EIKONAL)
@@ -244,8 +248,14 @@ class EikonalMechanism(Composable, Loadable):
 
     @cached_property
     def reports(self) -> Raster:
-        """Squares around all that can be reported, in the map and in its frame."""
+        """Squares around all that can be reported, in the map and in its frame.
+
+        Reports are told at their centres; on continuous places without a frame, the outermost
+        ones 7/16 of a cell inside the map.
+        """
         raster, frame = self._nodes, self.built.frame
+        if self.places == "continuous" and not frame:
+            return continuous.inset_reports(raster, self.map)
         (x, y), (width, height) = raster.origin, raster.cell
         return Raster(
             raster.rows + 2 * frame,
@@ -290,7 +300,35 @@ class EikonalMechanism(Composable, Loadable):
         draws; on continuous places a batch is repeated with probability below 2^-37.
         """
         source = secure(rng)
-        coordinates = self.map.checked_places(secrets)
+        place = self._plain_place(secrets)
+        if place is None or padded or self.places == "bilinear":
+            coordinates = self.map.checked_places(secrets)
+            if len(coordinates) != 1 or padded or self.places == "bilinear":
+                return self._reports_of(coordinates, source, padded=padded)
+            x, y = coordinates[0].tolist()
+            place = x, y
+        row, column = self._drawn_for(place, source)
+        report = row * self.reports.columns + column
+        return self._as_told(self._told[report : report + 1].copy(), source)
+
+    def _plain_place(self, secrets: Points | ArrayLike) -> tuple[float, float] | None:
+        """The one place that secrets plainly are, on a plane where every place is allowed."""
+        if self.map.plane.crs is not None or self.map.one_dimensional:
+            return None
+        return one_place(secrets, _FINITE)
+
+    def _drawn_for(self, place: tuple[float, float], source: Randomness) -> tuple[int, int]:
+        """Row and column of one report, by the words that a batch of one takes."""
+        raster = self.map.raster
+        if self.places == "continuous":
+            return self._spline.draw_one(continuous.closest_place(self._box, place), source)
+        (x, y), (width, height) = raster.origin, raster.cell
+        column = int(min(max((place[0] - x) / width, 0.0), raster.columns - 1.0))
+        row = int(min(max((place[1] - y) / height, 0.0), raster.rows - 1.0))
+        secret = int(self.built.secrets[row * raster.columns + column])
+        return self._sampler.draw_one(secret, source)
+
+    def _reports_of(self, coordinates: FloatArray, source: Randomness, *, padded: bool) -> Points:
         raster = self.map.raster
         if self.places == "continuous":
             coordinates = continuous.closest_places(self.map, coordinates)
@@ -300,11 +338,21 @@ class EikonalMechanism(Composable, Loadable):
             if self.places == "bilinear":
                 cells = rounded(raster, coordinates, source)
             row, column = self._sampler.draw(self.built.secrets[cells], source, padded=padded)
-        (x, y), (width, height) = self.reports.origin, self.reports.cell
-        centres = np.column_stack([x + (column + 0.5) * width, y + (row + 0.5) * height])
+        return self._as_told(self._told[row * self.reports.columns + column], source)
+
+    def _as_told(self, centres: FloatArray, source: Randomness) -> Points:
         if self.map.one_dimensional:
             centres = centres[:, :1].copy()
         return Points.trusted(centres, self.space, reproducible=source.reproducible)
+
+    @cached_property
+    def _box(self) -> Box:
+        return self.map.raster.box
+
+    @cached_property
+    def _told(self) -> FloatArray:
+        """Where each report is told to be."""
+        return self.reports.centres()
 
     @cached_property
     def _sampler(self) -> LawSampler:

@@ -21,7 +21,15 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
 
-__all__ = ["Block", "add_sums", "around", "down_columns", "raise_fine_slopes", "raise_slopes"]
+__all__ = [
+    "Block",
+    "add_sums",
+    "around",
+    "down_columns",
+    "largest",
+    "raise_fine_slopes",
+    "raise_slopes",
+]
 
 Block: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
 """Logarithms a_y(c) and masses, (cells, 64) each, and the largest logarithm of each cell."""
@@ -105,6 +113,7 @@ def add_sums(
     block: Block,
     exponents: tuple[NDArray[np.float32], NDArray[np.int64]],
     mine: NDArray[np.int64],
+    counts: NDArray[np.int64],
     shape: tuple[int, int],
     cell: tuple[float, float],
     spline: tuple[NDArray[np.float32], NDArray[np.float32]],
@@ -113,8 +122,9 @@ def add_sums(
 ) -> None:
     """Add a block's masses and masses times G_x, G_y at points of the cells `mine` to `out`.
 
-    `spline` has its weights and slopes, (n, 3) each, at the n points along an axis; `out` is
-    (mine, n, n, 3), and `kept` gets the masses at the cells.  Cells whose largest logarithm is
+    `spline` has its weights and slopes, (n, 3) each, at the n points along an axis, of which the
+    first `counts` (mine, 2) are taken; `out` is (mine, n, n, 3), and `kept` gets the masses at the
+    cells.  Cells whose largest logarithm is
     below a floor, the first of `exponents`, are left out; exponents are halved as often as the
     second says.
     """
@@ -122,7 +132,6 @@ def add_sums(
     floor, halvings = exponents
     weights, slopes = spline
     height, width = cell
-    n = len(weights)
     cells = np.empty(9, np.int64)
     a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
     w, gx, gy = (
@@ -139,9 +148,9 @@ def add_sums(
         around(here // shape[1], here % shape[1], shape, cells)
         kept[index] += _total(E[here], q)
         scale = np.float32(1.0 / (1 << halvings[here]))
-        for v in range(n):
+        for v in range(counts[index, 0]):
             down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
-            for h in range(n):
+            for h in range(counts[index, 1]):
                 w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
                 g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
                 for k in range(LANES):
@@ -158,7 +167,7 @@ def add_sums(
 
 
 @kernel
-def _largest(top: Any) -> float:
+def largest(top: Any) -> float:
     """The largest of 64 numbers >= 0, which are overwritten; infinite where one is not a number."""
     wrong = 0
     for k in range(LANES):
@@ -180,7 +189,7 @@ def _worst(V: Any, inverse: Any, top: Any) -> float:
         s = inverse[m]
         for k in range(LANES):
             top[k] = max(top[k], (V[0, m, k] * V[0, m, k] + V[1, m, k] * V[1, m, k]) * s)
-    return _largest(top)
+    return largest(top)
 
 
 @kernel
@@ -370,7 +379,7 @@ def raise_fine_slopes(
                 part = 8 * (i // 2) + 4 * (j // 2) + 2 * (i % 2) + j % 2
                 inverses, off = on_sixteenths[here, part], extra[index, part]
                 _worst_across(strip, _FOURTHS[j], mean[index, part], inverses, top)
-                found = np.sqrt(_largest(top))
+                found = np.sqrt(largest(top))
                 if found + off > max(bar, best[index]):
                     _fourth_less_mean(strip, _FOURTHS[j], mean[index, part], S)
                     found = 0.0

@@ -58,6 +58,7 @@ from whereish.solvers.splines.interpolation import (
     chebyshev_points,
     lebesgue,
     quadratic_near,
+    quadratics_near,
 )
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
@@ -69,6 +70,10 @@ _DEGREES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32)
 _RADII: FloatArray = np.concatenate([np.geomspace(1.05, 8.0, 60), np.geomspace(9.0, 1e4, 20)])
 _FAR = 14.0  # nats: what lies farther has about 1e-5 of the mass
 _SERIES = 0.25  # largest argument of the exponential's series
+_FOURTHS: FloatArray = (np.arange(4) - 1.5) / 4  # middles of the fourths of a cell along an axis
+_PIECES = np.arange(16)  # quarters of quarters, as the compiled loops count them
+_DOWN = 2 * (_PIECES // 8) + _PIECES // 2 % 2
+_ACROSS = 2 * (_PIECES // 4 % 2) + _PIECES % 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,19 +198,10 @@ class _Mean:
         for degree, mine, means, off in self.interpolants:
             here = np.flatnonzero(np.isin(cells, mine))
             chosen = np.searchsorted(mine, cells[here])
-            inner = means[:, chosen]
-            for part in range(16):
-                middle = np.array([_sixteenth(part, axis) for axis in (0, 1)])
-                controls[here, part], apart = quadratic_near(inner, degree, middle, 0.25)
-                radii[here, part] = apart + off[chosen]
+            pieces, apart = quadratics_near(means[:, chosen], degree, _FOURTHS, 0.25)
+            controls[here] = pieces[:, _DOWN, _ACROSS]
+            radii[here] = apart[:, _DOWN, _ACROSS] + off[chosen][:, None]
         return controls, radii
-
-
-def _sixteenth(part: int, axis: int) -> float:
-    """The middle of a sixteenth along an axis (0: down), as the compiled loops count them."""
-    quarter, piece = divmod(part, 4)
-    sides = (quarter // 2, piece // 2) if axis == 0 else (quarter % 2, piece % 2)
-    return (sides[0] - 0.5) / 2 + (sides[1] - 0.5) / 4
 
 
 def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mean:
@@ -221,7 +217,7 @@ def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mea
         means = np.ascontiguousarray(np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0))
         off = missed[mine] + _left_out(laws, cell, sums[..., 0], absent, degree, mine)
         interpolants.append((degree, mine, means, off))
-        controls[mine], apart = quadratic_near(means, degree, np.zeros(2), 1.0)
+        controls[mine], apart = quadratic_near(means, degree)
         radius[mine] = apart + off
         largest = np.hypot(*np.moveaxis(controls[mine], -1, 0)).max(axis=1) + radius[mine]
         least = _least_normaliser(laws, cell, sums[..., 0], degree, mine, largest)
@@ -260,16 +256,31 @@ def _halvings(change: tuple[FloatArray, FloatArray]) -> NDArray[np.int64]:
     return np.ceil(np.log2(ratio)).astype(np.int64)
 
 
-def mean_slopes(laws: CellLaws, cell: tuple[float, float], points: FloatArray) -> FloatArray:
-    """(cells, n, n, 2) the mean m at n points along each axis of every cell, across and down."""
-    sums, _ = _sums(laws, cell, np.arange(laws.log_sums.size), points)
-    return np.asarray(sums[..., 1:] / sums[..., :1])
+def mean_slopes(
+    laws: CellLaws,
+    cell: tuple[float, float],
+    points: FloatArray,
+    counts: NDArray[np.int64] | None = None,
+) -> FloatArray:
+    """(cells, n, n, 2) the mean m at n points along each axis of every cell, across and down.
+
+    With `counts` (cells, 2) it is taken at so many of them, the first, and 0 at the others.
+    """
+    sums, _ = _sums(laws, cell, np.arange(laws.log_sums.size), points, counts)
+    mass = sums[..., :1]
+    return np.asarray(sums[..., 1:] / np.where(mass > 0.0, mass, 1.0))
 
 
 def _sums(
-    laws: CellLaws, cell: tuple[float, float], mine: NDArray[np.intp], points: FloatArray
+    laws: CellLaws,
+    cell: tuple[float, float],
+    mine: NDArray[np.intp],
+    points: FloatArray,
+    counts: NDArray[np.int64] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Sums (mine, n, n, 3) at points of the cells `mine`, and the share of mass left out."""
+    if counts is None:
+        counts = np.full((len(mine), 2), len(points))
     change, n = laws.change, len(points)
     weights, slopes = (f(points).astype(np.float32) for f in (spline_weights, spline_slopes))
     floor = (-(_FAR + change[0] + change[1])).astype(np.float32).ravel()
@@ -278,7 +289,7 @@ def _sums(
     exponents, spline = (floor, _halvings(change).ravel()), (weights, slopes)
     shape = (laws.log_sums.shape[0], laws.log_sums.shape[1])
     for block in laws.blocks():
-        add_sums(block, exponents, mine, shape, cell, spline, out, kept)
+        add_sums(block, exponents, mine, counts, shape, cell, spline, out, kept)
     share = kept / np.exp(laws.log_sums.ravel()[mine])
     return out, np.maximum(1.0 - share, 0.0)
 

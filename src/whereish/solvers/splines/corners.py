@@ -144,4 +144,4 @@ def corner_prices(
 
 
 def _mean(parts: list[FloatArray]) -> FloatArray:
-    return np.asarray(np.mean(parts, axis=0))
+    return np.asarray(np.add.reduce(parts) / len(parts)) if len(parts) > 1 else parts[0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 
-__all__ = ["chebyshev_points", "lebesgue", "quadratic_near"]
+__all__ = ["chebyshev_points", "lebesgue", "quadratic_near", "quadratics_near"]
 
 # Bernstein coefficients of 1, x and 2 x^2 - 1 on [-1, 1], a column each; along both axes at once.
 _BERNSTEIN: FloatArray = np.array([[1.0, -1.0, 1.0], [1.0, 0.0, -3.0], [1.0, 1.0, 1.0]])
@@ -32,36 +32,31 @@ def lebesgue(degree: int) -> float:
     return 1.0 + 2.0 / math.pi * math.log(degree + 1)
 
 
-def quadratic_near(
-    means: FloatArray, degree: int, middle: FloatArray, side: float
+def quadratic_near(means: FloatArray, degree: int) -> tuple[FloatArray, FloatArray]:
+    """As :func:`quadratics_near` on the whole cell: (cells, 9, 2), (cells,)."""
+    controls, apart = quadratics_near(means, degree, np.zeros(1), 1.0)
+    return controls[:, 0, 0], apart[:, 0, 0]
+
+
+def quadratics_near(
+    means: FloatArray, degree: int, middles: FloatArray, side: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Control points (cells, 9, 2) of the biquadratics near interpolants on a square.
+    """Control points (cells, m, m, 9, 2) of the biquadratics near interpolants on m x m squares.
 
-    And how far the interpolants are off from these at most.  `means` are (2, cells, n, n) values at
-    Chebyshev points of the cell; the square has its `middle` (down, across) and `side` in units of
-    the cell.
+    And how far the interpolants are off from these at most, (cells, m, m).  `means` are
+    (2, cells, n, n) values at Chebyshev points of the cell; the squares have their `middles` (along
+    both axes) and `side` in units of the cell.
     """
-    down, across = (_series(degree, float(centre), side) for centre in middle)
-    series = _along_both(down, means, across)
-    others = np.hypot(series[0], series[1])
-    others[:, :3, :3] = 0.0
-    return _controls(series[:, :, :3, :3]), others.sum(axis=(1, 2))
-
-
-def _controls(series: FloatArray) -> FloatArray:
-    """Control points of sums of c_ij T_i T_j, i, j <= 2."""
-    return np.moveaxis(series.reshape(2, -1, 9) @ _BERNSTEIN_BOTH, 0, -1)
-
-
-def _along_both(down: FloatArray, values: FloatArray, across: FloatArray) -> FloatArray:
-    """down·V·across' for each square V of values (2, cells, n, n).
-
-    As two products of large matrices: thousands of small ones take several times as long.
-    """
-    lines = values.reshape(-1, values.shape[3]) @ across.T
-    columns = lines.reshape(-1, values.shape[2], len(across)).swapaxes(1, 2)
-    both = columns.reshape(-1, values.shape[2]) @ down.T
-    return both.reshape(*values.shape[:2], len(across), len(down)).swapaxes(2, 3)
+    count, n = len(middles), degree + 1
+    along = np.concatenate([_series(degree, float(middle), side) for middle in middles])
+    # As two products of large matrices: thousands of small ones take several times as long.
+    lines = means.reshape(-1, n) @ along.T
+    columns = lines.reshape(-1, n, count, n).transpose(0, 2, 3, 1)
+    both = (columns.reshape(-1, n) @ along.T).reshape(2, -1, count, n, count, n)
+    others = np.sqrt(both[0] ** 2 + both[1] ** 2)  # hypot takes several times as long
+    others[:, :, :3, :, :3] = 0.0
+    low = both[:, :, :, :3, :, :3].transpose(0, 1, 4, 2, 5, 3).reshape(2, -1, count, count, 9)
+    return np.moveaxis(low @ _BERNSTEIN_BOTH, 0, -1), others.sum(axis=(2, 4)).swapaxes(1, 2)
 
 
 @lru_cache(maxsize=512)

@@ -24,8 +24,8 @@ from whereish.solvers.splines.points import PARTS
 
 __all__ = ["EdgeShares"]
 
-_BESIDE = PARTS // 2 + 1  # points: as far as the middle of what is beside, and one more
-_WITHIN = 1
+_AROUND = PARTS // 2  # points along each axis: half a square, to the middles of what is beside
+_BESIDE = _AROUND + 1  # of a side, along one axis or the other: and one more
 _LEAST = 0.5  # a slope below that leaves as much room as that
 
 
@@ -60,19 +60,20 @@ class EdgeShares:
         """What slopes on a grid of points (as shares of eps) leave: 1 over the largest around."""
         rows, cols = ((count - 1) // PARTS for count in slopes.shape)
 
-        def room(reaches: list[tuple[int, int]], down: bool, across: bool) -> FloatArray:
-            most = np.maximum.reduce([_largest_within(slopes, *reach) for reach in reaches])
+        def room(most: FloatArray, down: bool, across: bool) -> FloatArray:
             first = [PARTS if half else PARTS // 2 for half in (down, across)]
             counts = [max(n - half, 1) for n, half in ((rows, down), (cols, across))]
             last = [start + PARTS * n for start, n in zip(first, counts, strict=True)]
             here = most[first[0] : last[0] : PARTS, first[1] : last[1] : PARTS]
             return np.asarray(1.0 / np.maximum(here, _LEAST))
 
-        plus = [(_BESIDE, _WITHIN), (_WITHIN, _BESIDE)]
+        sides = np.maximum(
+            _largest_within(slopes, _BESIDE, _AROUND), _largest_within(slopes, _AROUND, _BESIDE)
+        )
         return cls(
-            room(plus, False, True)[:, : cols - 1],
-            room(plus, True, False)[: rows - 1],
-            room([(_BESIDE, _BESIDE)], True, True),
+            room(sides, False, True)[:, : cols - 1],
+            room(sides, True, False)[: rows - 1],
+            room(_largest_within(slopes, _AROUND, _AROUND), True, True),
         )
 
     def times(self, other: EdgeShares | float) -> EdgeShares:
@@ -106,12 +107,11 @@ class EdgeShares:
 
 
 def _largest_within(grid: FloatArray, down: int, across: int) -> FloatArray:
-    """The largest value within so many points along each axis."""
+    """The largest value, at least 0, within so many points along each axis."""
     for axis, reach in ((0, down), (1, across)):
-        pads = [(0, 0), (0, 0)]
+        count, pads = grid.shape[axis], [(0, 0), (0, 0)]
         pads[axis] = (reach, reach)
-        windows = np.lib.stride_tricks.sliding_window_view(
-            np.pad(grid, pads), 2 * reach + 1, axis=axis
-        )
-        grid = windows.max(axis=-1)
+        wide = np.pad(grid, pads)
+        shifted = [np.take(wide, range(k, k + count), axis) for k in range(2 * reach + 1)]
+        grid = np.maximum.reduce(shifted)
     return grid

@@ -125,6 +125,7 @@ def _maps() -> None:
             mechanism = EikonalMechanism.build(asked, places=places, prior=weights)
             for padded in (False, True):
                 mechanism.report(secrets, padded=padded)
+            mechanism.report(secrets[:1])
             mechanism.mse()
             mechanism.mse(weights)
             mechanism.recommended.report(secrets)

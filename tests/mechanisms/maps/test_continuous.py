@@ -1,0 +1,63 @@
+"""Reports of continuous places: where the outermost are told, by the law of their nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import whereish as wh
+
+
+def flat(shape: tuple[int, int] = (6, 7), per_m: float = 0.01) -> wh.PrivacyMap:
+    return wh.PrivacyMap(np.full(shape, per_m), cell="100 m")
+
+
+@pytest.mark.parametrize(
+    ("options", "inner"),
+    [({"frame": 0}, [100.0, 200.0, 300.0, 400.0, 500.0]), ({"frame": 0, "finer": True}, None)],
+)
+def test_the_outermost_reports_are_told_inside_and_tell_their_node(options, inner):
+    mechanism = wh.EikonalMechanism.build(flat(), **options)
+    told = mechanism.reports.centres()
+    rows, columns = mechanism.reports.shape
+    x, y = told.reshape(rows, columns, 2).transpose(2, 0, 1)
+    assert (x[:, 0] == 43.75).all()
+    assert (x[:, -1] == 700 - 43.75).all()
+    assert (y[0] == 43.75).all()
+    assert (y[-1] == 600 - 43.75).all()
+    between = inner or (25.0 + 50.0 * np.arange(1, rows - 1)).tolist()
+    assert y[1:-1, 0].tolist() == between
+    np.testing.assert_array_equal(mechanism.reports.locate(told), np.arange(len(told)))
+
+
+def test_reports_are_the_told_places_by_the_law_of_their_nodes(rng):
+    mechanism = wh.EikonalMechanism.build(flat(), frame=0)
+    place = np.array([[10.0, 20.0]])
+    drawn = mechanism.report(np.repeat(place, 40_000, axis=0), rng=rng).coordinates
+    which = mechanism.reports.locate(drawn)
+    np.testing.assert_array_equal(drawn, mechanism.reports.centres()[which])
+    law = mechanism.distribution(place).ravel()
+    shares = np.bincount(which, minlength=len(law)) / len(drawn)
+    assert np.abs(shares - law).sum() < 0.05
+    errors = ((mechanism.reports.centres() - place) ** 2).sum(axis=1)
+    assert ((drawn - place) ** 2).sum(axis=1).mean() == pytest.approx(law @ errors, rel=0.05)
+
+
+def test_it_lowers_the_error_and_no_remap_loses_by_it():
+    mechanism = wh.EikonalMechanism.build(flat((12, 12)), frame=0)
+    nodes = mechanism.reports
+    plain = wh.Raster(nodes.rows, nodes.columns, nodes.cell, nodes.origin, nodes.plane)
+    at_nodes = wh.Points(plain.centres(), mechanism.space)
+    assert mechanism.mse() < 0.96 * mechanism.mse(remap=lambda reports: at_nodes)
+    remapped = mechanism.posterior_mean()
+    assert mechanism.mse(remap=remapped) < mechanism.mse()
+    told = remapped(wh.Points(nodes.centres(), mechanism.space)).coordinates
+    assert len(np.unique(told.round(6), axis=0)) == len(nodes)  # no two nodes are taken for one
+
+
+def test_reports_in_a_frame_and_along_a_line_are_nodes():
+    framed = wh.EikonalMechanism.build(flat((12, 12)), frame=2).reports
+    assert framed.centres()[0].tolist() == [-200.0, -200.0]
+    line = wh.EikonalMechanism.build(flat((1, 6))).reports.centres()
+    assert line[:, 1].tolist() == [50.0] * 7
+    assert line[[0, 1, -1], 0].tolist() == [43.75, 100.0, 600 - 43.75]
