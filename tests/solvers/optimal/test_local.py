@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from instances import distances
+from whereish.solvers.optimal import solve as solving
 from whereish.solvers.optimal.local.cores import covering, links
 from whereish.solvers.optimal.local.point import LocalPoint
 from whereish.solvers.optimal.local.solve import Neighbourhoods, _Local, solve_local
@@ -109,6 +110,41 @@ def test_duals_begin_feasible_and_the_start_inside():
     assert (point.y > 0).all()
     rest = point.cost - point.cores.gather(point.mu) - point.rows.pull(point.y, point.k.size)[0]
     assert np.abs(rest).max() <= 1e-9 * np.abs(point.cost).max()
+
+
+def test_a_place_far_from_all_others_has_a_core_with_rows():
+    rng = np.random.default_rng(1)
+    lonely = [[400.0, 400.0], [-300.0, 10.0], [10.0, 900.0]]
+    d = distances(np.concatenate([rng.uniform(0, 30, (90, 2)), lonely]))
+    prior = rng.dirichlet(np.ones(93))
+    programme = ChannelProgramme(np.ascontiguousarray((prior[:, None] * d).T), np.minimum(d, 700.0))
+    around = Neighbourhoods(programme)
+    assert covering(around.away, around.away <= 8.0).sum(axis=1).min() >= 2
+    found = solve_local(programme, Terms(1e-2), simple_solution(programme).matrix, around)
+    exact = solve_by_output_generation(programme, Terms(1e-3))
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper
+
+
+def test_cores_are_for_those_who_have_time(monkeypatch):
+    """With less than LEAST_LEFT seconds left, sweeps come at once."""
+    programme = road(260, 1.0)
+    asked = []
+
+    def local(programme, terms, start, around):
+        asked.append(terms.limit_s)
+        return solve_local(programme, terms, start, around)
+
+    monkeypatch.setattr(solving, "solve_local", local)
+    for limit, expected in ((solving.LEAST_LEFT - 1.0, 0), (solving.LEAST_LEFT + 20.0, 1)):
+        asked.clear()
+        found = solve_optimal(programme.cost, programme.metric, gap=1e-2, time_limit=limit)
+        assert len(asked) == expected
+        assert found.gap < 0.2
+    assert asked[0] < limit  # and leave half of it to what follows
+    asked.clear()
+    solve_optimal(programme.cost, programme.metric, gap=1e-2)
+    assert asked == [None]
 
 
 def test_wide_cores_are_not_worth_it():
