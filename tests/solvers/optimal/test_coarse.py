@@ -110,6 +110,28 @@ def test_bounds_over_decades_enclose_what_all_places_have(
     assert other.lower <= found.upper
 
 
+def test_what_is_let_go_is_taken_off_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With next to all outputs let go, the rest alone would cost far more than the optimum."""
+    programme = decades(60, 1.0, 1)
+    exact = solve_optimal(programme.cost, programme.metric, gap=2e-2)
+    monkeypatch.setattr(solving, "LET_GO", 50.0)
+    found = solve_optimal(programme.cost, programme.metric, gap=2e-2)
+    assert found.lower <= exact.upper
+
+
+def test_moved_costs_are_never_rounded_up() -> None:
+    programme = scattered(40, 0.3, 1, 7)
+    kept = np.array([0, 20])
+    found = coarsen(programme, kept)
+    for cost, below in zip(programme.cost[found.outputs], found.below.cost, strict=True):
+        kinder = np.minimum.reduce(programme.closeness[:, kept], axis=1)
+        assert below.sum() >= (cost * kinder).sum() * (1 - 1e-13)
+    everything = coarsen(programme, np.arange(40))
+    whole = programme.cost[everything.outputs]
+    assert (everything.below.cost[whole > 0] < whole[whole > 0]).all()
+    np.testing.assert_allclose(everything.below.cost, whole, rtol=1e-12)
+
+
 @pytest.mark.parametrize("limit", [0.0, 1.0])
 def test_time_limit_over_decades_returns_a_bound_that_means_something(limit: float) -> None:
     programme = decades(150, 1.0, 5)

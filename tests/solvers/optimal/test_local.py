@@ -1,6 +1,7 @@
 """Interior points on cores, outputs that another one beats, and channels from near columns."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -95,6 +96,27 @@ def test_bound_is_true_for_any_multipliers(zeros):
         assert bound <= exact.upper
         best = max(best, bound)
     assert best >= 0.98 * exact.lower
+
+
+def test_bound_of_cores_holds_in_exact_arithmetic():
+    """Of cores that hold all places, in rationals; rounded to nearest, some bounds are too high."""
+    programme = plane(12, 1.0, loss="euclidean")
+    around = Neighbourhoods(programme)
+    around.away = np.zeros((12, 12))
+    run = _Local(programme, 1e-2, simple_solution(programme).matrix, around)
+    point = LocalPoint(programme, run.links, run._keys(), run.start, run.near)
+    rng, start = np.random.default_rng(3), point.y
+    source, target, a = point.rows.pairs
+    for _ in range(20):
+        point.y = start * rng.lognormal(sigma=0.3, size=start.size)
+        point.mu = rng.uniform(0, 0.1, 12) * programme.cost.mean(axis=0)
+        rest = [Fraction(float(c)) for c in programme.cost[:, point.cores.place[:12]].ravel()]
+        for i, j, factor, y in zip(source, target, a, point.y, strict=True):
+            rest[j] -= Fraction(float(y))
+            rest[i] += Fraction(float(factor)) * Fraction(float(y))
+        proven = [min(rest[x::12]) for x in range(12)]
+        for bound, exact in zip(point.bound(), proven, strict=True):
+            assert Fraction(float(bound)) <= exact
 
 
 def test_duals_begin_feasible_and_the_start_inside():
