@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.instances import distances
 
 from whereish.solvers.optimal import solve as solving
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
-from whereish.solvers.optimal.programme import ChannelProgramme, Terms
-from whereish.solvers.optimal.solve import solve_optimal
+from whereish.solvers.optimal.programme import ChannelProgramme, SolveProgress, Terms
+from whereish.solvers.optimal.solve import simple_solution, solve_optimal
 from whereish.solvers.optimal.start.coarse import coarsen, spread_places
+from whereish.solvers.optimal.start.merging import merge
 from whereish.solvers.optimal.start.undominated import undominated
 
 
@@ -110,13 +113,22 @@ def test_bounds_over_decades_enclose_what_all_places_have(
     assert other.lower <= found.upper
 
 
-def test_what_is_let_go_is_taken_off_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With next to all outputs let go, the rest alone would cost far more than the optimum."""
+@pytest.mark.parametrize("let_go", [0.0, 1e9])
+def test_what_is_let_go_is_taken_off_the_bound(
+    monkeypatch: pytest.MonkeyPatch, let_go: float
+) -> None:
     programme = decades(60, 1.0, 1)
-    exact = solve_optimal(programme.cost, programme.metric, gap=2e-2)
-    monkeypatch.setattr(solving, "LET_GO", 50.0)
-    found = solve_optimal(programme.cost, programme.metric, gap=2e-2)
-    assert found.lower <= exact.upper
+    merged = merge(programme, 2e-4)
+    assert merged is not None
+    said = lambda *given: replace(coarsen(*given), let_go=let_go)  # noqa: E731
+    monkeypatch.setattr(solving, "coarsen", said)
+    told: list[SolveProgress] = []
+    terms = Terms(1e-2, None, told.append)
+    best = replace(simple_solution(merged.above), lower=0.0)
+    terms.take(best.upper, 0.0)
+    found = solving._between_coarse(programme, merged, terms, best, None)
+    assert (found.lower > 0) == (let_go == 0.0)
+    assert (told[-1].lower > 0) == (let_go == 0.0)
 
 
 def test_moved_costs_are_never_rounded_up() -> None:

@@ -5,10 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from instances import distances
 from whereish.solvers.optimal import solve as solving
-from whereish.solvers.optimal.local.cores import covering, links
+from whereish.solvers.optimal.local.cores import covering, flat_cores, links
+from whereish.solvers.optimal.local.kernels import Pulled, price_of_tails
 from whereish.solvers.optimal.local.point import LocalPoint
 from whereish.solvers.optimal.local.solve import Neighbourhoods, _Local, solve_local
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
@@ -96,6 +98,44 @@ def test_bound_is_true_for_any_multipliers(zeros):
         assert bound <= exact.upper
         best = max(best, bound)
     assert best >= 0.98 * exact.lower
+
+
+def least_over_private_columns(reduced, metric):
+    """min reduced . k over d-private k >= 0 that sum to one, by HiGHS on all pairs."""
+    n = len(reduced)
+    i, j = np.nonzero(~np.eye(n, dtype=bool))
+    rows = np.zeros((i.size, n))
+    rows[np.arange(i.size), i] = np.exp(-metric[i, j])
+    rows[np.arange(i.size), j] = -1.0
+    found = linprog(reduced, rows, np.zeros(i.size), np.ones((1, n)), [1.0], method="highs")
+    assert found.status == 0
+    return found.fun
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("radius", [0.6, 1.5])
+def test_tails_alone_prove_what_they_say(radius, seed):
+    """Of one output, whose core has no multipliers: c - mu is positive on all private columns.
+
+    Columns that are tight wherever something is passed on make it zero, so more would be too much.
+    """
+    programme = road(20, 1.0, seed=seed, loss="euclidean")
+    rng = np.random.default_rng(seed)
+    near = np.argsort(programme.metric, axis=1, kind="stable")[:, 1:13]
+    least = []
+    for z in range(20):
+        one = ChannelProgramme(programme.cost[z : z + 1], programme.metric)
+        away = np.ascontiguousarray(programme.metric[z : z + 1])
+        mu = rng.uniform(0, 1.6, 20) * programme.cost[z]
+        linked = links(one, away, away <= radius, mu, near)
+        cores = flat_cores(linked)
+        nothing = Pulled(np.zeros(cores.place.size), np.zeros(cores.place.size))
+        bound = price_of_tails(one.cost, mu, nothing, cores, linked, one.closeness, near, 1e-15)
+        scale = float(np.abs(one.cost - bound).max())
+        assert not np.allclose(bound, one.cost[0], rtol=1e-6)
+        left = (one.cost[0] - bound) / scale
+        least.append(least_over_private_columns(left, one.metric))
+    assert min(least) >= -1e-8
 
 
 def test_bound_of_cores_holds_in_exact_arithmetic():

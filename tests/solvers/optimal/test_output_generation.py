@@ -87,10 +87,12 @@ def test_bounds_hold_in_exact_arithmetic(off):
             [Fraction(float(c)) - g for c, g in zip(*both, strict=True)]
             for both in zip(small.cost, pulls, strict=True)
         ]
-        proven = sum(min(column) for column in zip(*rest, strict=True))
-        assert Fraction(point.measure().lower) <= proven
-        mu = rng.uniform(0, 0.5, 12) * small.cost.mean(axis=0)
+        proven = [min(column) for column in zip(*rest, strict=True)]
+        at = point.measure()
+        assert all(Fraction(float(m)) <= p for m, p in zip(at.bound_duals, proven, strict=True))
+        assert Fraction(at.lower) <= sum(proven)
         proof = _Proof(parts[3].pull(cut[3], 12)[0], parts[3].rounding(cut[3], 12)[0])
+        mu = small.cost[3] - proof.pulled  # of which nothing but roundings is left
         shown = pricer._shown(3, mu, proof)
         least = min(r - Fraction(float(m)) for r, m in zip(rest[3], mu, strict=True))
         assert Fraction(shown) <= least / Fraction(float(pricer.weight[0]))
