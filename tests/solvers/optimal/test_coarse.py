@@ -113,6 +113,17 @@ def test_bounds_over_decades_enclose_what_all_places_have(
     assert other.lower <= found.upper
 
 
+@pytest.mark.filterwarnings("error")
+def test_nothing_to_lose_over_decades() -> None:
+    metric = decades(40, 1.0, 1).metric
+    found = solve_optimal(np.zeros((40, 40)), metric, gap=1e-4)
+    assert (found.upper, found.lower, found.status) == (0.0, 0.0, "optimal")
+    one = np.zeros((40, 40))
+    one[0] = 1.0
+    found = solve_optimal(one, metric, gap=1e-4)
+    assert (found.upper, found.status) == (0.0, "optimal")
+
+
 @pytest.mark.parametrize("let_go", [0.0, 1e9])
 def test_what_is_let_go_is_taken_off_the_bound(
     monkeypatch: pytest.MonkeyPatch, let_go: float

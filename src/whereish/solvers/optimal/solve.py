@@ -187,7 +187,7 @@ def _between_coarse(
     Of places over many decades that leaves those that matter, and distances that an interior point
     can bear.  `best` is a channel of the programme above.
     """
-    if merged.first.size > WORTH_COARSE * programme.n:
+    if merged.first.size > WORTH_COARSE * programme.n or best.gap <= terms.gap:
         return best
     weight = programme.cost.mean(axis=0)
     polish = Polish(merged.above, terms.gap)
