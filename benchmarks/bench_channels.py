@@ -58,7 +58,7 @@ from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.mechanisms.maps.optimal import optimal_map_channel
 optimal_channel(*peaked(7, 7), EPSILON, gap=1e-2)
 def job():
-    trace = Trace({gap}, {limit})
+    trace = Trace({gap}, {limit}, aloud=20.0)
     try:
         trace.end({call})
     except Enough:
@@ -72,15 +72,21 @@ class Enough(Exception):
 
 
 class Trace:
-    """Called with the progress of a solve: the CPU seconds at which each gap was known."""
+    """Called with the progress of a solve: the CPU seconds at which each gap was known.
 
-    def __init__(self, asked: float, limit: float | None) -> None:
-        self.asked, self.limit = asked, limit
+    `aloud` tells the gap on standard error every so many CPU seconds.
+    """
+
+    def __init__(self, asked: float, limit: float | None, aloud: float | None = None) -> None:
+        self.asked, self.limit, self.aloud, self._told = asked, limit, aloud, 0.0
         self.moments: list[tuple[float, float]] = []
         self._start = time.process_time()
 
     def __call__(self, at: SolveProgress) -> None:
         self._note(at.gap)
+        if self.aloud is not None and self.cpu >= self._told + self.aloud:
+            self._told = self.cpu
+            print(f"    {self.cpu:8.0f} s  {at.gap:7.2%}  {at.stage}", file=sys.stderr, flush=True)
         if self.limit is not None and self.cpu > self.limit and at.gap > self.asked:
             raise Enough
 

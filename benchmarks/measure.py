@@ -54,7 +54,7 @@ def in_child(code: str, **environment: str) -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, "-c", wrapper],
         check=True,
-        capture_output=True,
+        stdout=subprocess.PIPE,  # what it tells on the way goes to its standard error, and ours
         text=True,
         env=inherited | environment,
     )

@@ -10,6 +10,7 @@ from stress.mutant_tables import (
     laws,
     lbs,
     metrics,
+    optimal,
     planes,
     samplers,
     theory,
@@ -27,4 +28,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *lbs.MUTANTS,
     *between.MUTANTS,
     *theory.MUTANTS,
+    *optimal.MUTANTS,
 )

@@ -1,12 +1,16 @@
 """Interior points on cores, outputs that another one beats, and channels from near columns."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from instances import distances
-from whereish.solvers.optimal.local.cores import covering, links
+from whereish.solvers.optimal import solve as solving
+from whereish.solvers.optimal.local.cores import covering, flat_cores, links
+from whereish.solvers.optimal.local.kernels import Pulled, price_of_tails
 from whereish.solvers.optimal.local.point import LocalPoint
 from whereish.solvers.optimal.local.solve import Neighbourhoods, _Local, solve_local
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
@@ -96,6 +100,65 @@ def test_bound_is_true_for_any_multipliers(zeros):
     assert best >= 0.98 * exact.lower
 
 
+def least_over_private_columns(reduced, metric):
+    """min reduced . k over d-private k >= 0 that sum to one, by HiGHS on all pairs."""
+    n = len(reduced)
+    i, j = np.nonzero(~np.eye(n, dtype=bool))
+    rows = np.zeros((i.size, n))
+    rows[np.arange(i.size), i] = np.exp(-metric[i, j])
+    rows[np.arange(i.size), j] = -1.0
+    found = linprog(reduced, rows, np.zeros(i.size), np.ones((1, n)), [1.0], method="highs")
+    assert found.status == 0
+    return found.fun
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("radius", [0.6, 1.5])
+def test_tails_alone_prove_what_they_say(radius, seed):
+    """Of one output, whose core has no multipliers: c - mu is positive on all private columns.
+
+    Columns that are tight wherever something is passed on make it zero, so more would be too much.
+    """
+    programme = road(20, 1.0, seed=seed, loss="euclidean")
+    rng = np.random.default_rng(seed)
+    near = np.argsort(programme.metric, axis=1, kind="stable")[:, 1:13]
+    least = []
+    for z in range(20):
+        one = ChannelProgramme(programme.cost[z : z + 1], programme.metric)
+        away = np.ascontiguousarray(programme.metric[z : z + 1])
+        mu = rng.uniform(0, 1.6, 20) * programme.cost[z]
+        linked = links(one, away, away <= radius, mu, near)
+        cores = flat_cores(linked)
+        nothing = Pulled(np.zeros(cores.place.size), np.zeros(cores.place.size))
+        bound = price_of_tails(one.cost, mu, nothing, cores, linked, one.closeness, near, 1e-15)
+        scale = float(np.abs(one.cost - bound).max())
+        assert not np.allclose(bound, one.cost[0], rtol=1e-6)
+        left = (one.cost[0] - bound) / scale
+        least.append(least_over_private_columns(left, one.metric))
+    assert min(least) >= -1e-8
+
+
+def test_bound_of_cores_holds_in_exact_arithmetic():
+    """Of cores that hold all places, in rationals; rounded to nearest, some bounds are too high."""
+    programme = plane(12, 1.0, loss="euclidean")
+    around = Neighbourhoods(programme)
+    around.away = np.zeros((12, 12))
+    run = _Local(programme, 1e-2, simple_solution(programme).matrix, around)
+    point = LocalPoint(programme, run.links, run._keys(), run.start, run.near)
+    rng, start = np.random.default_rng(3), point.y
+    source, target, a = point.rows.pairs
+    for _ in range(20):
+        point.y = start * rng.lognormal(sigma=0.3, size=start.size)
+        point.mu = rng.uniform(0, 0.1, 12) * programme.cost.mean(axis=0)
+        rest = [Fraction(float(c)) for c in programme.cost[:, point.cores.place[:12]].ravel()]
+        for i, j, factor, y in zip(source, target, a, point.y, strict=True):
+            rest[j] -= Fraction(float(y))
+            rest[i] += Fraction(float(factor)) * Fraction(float(y))
+        proven = [min(rest[x::12]) for x in range(12)]
+        for bound, exact in zip(point.bound(), proven, strict=True):
+            assert Fraction(float(bound)) <= exact
+
+
 def test_duals_begin_feasible_and_the_start_inside():
     programme = road(40, 1.0, zeros=0.5)
     around = Neighbourhoods(programme)
@@ -109,6 +172,41 @@ def test_duals_begin_feasible_and_the_start_inside():
     assert (point.y > 0).all()
     rest = point.cost - point.cores.gather(point.mu) - point.rows.pull(point.y, point.k.size)[0]
     assert np.abs(rest).max() <= 1e-9 * np.abs(point.cost).max()
+
+
+def test_a_place_far_from_all_others_has_a_core_with_rows():
+    rng = np.random.default_rng(1)
+    lonely = [[400.0, 400.0], [-300.0, 10.0], [10.0, 900.0]]
+    d = distances(np.concatenate([rng.uniform(0, 30, (90, 2)), lonely]))
+    prior = rng.dirichlet(np.ones(93))
+    programme = ChannelProgramme(np.ascontiguousarray((prior[:, None] * d).T), np.minimum(d, 700.0))
+    around = Neighbourhoods(programme)
+    assert covering(around.away, around.away <= 8.0).sum(axis=1).min() >= 2
+    found = solve_local(programme, Terms(1e-2), simple_solution(programme).matrix, around)
+    exact = solve_by_output_generation(programme, Terms(1e-3))
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper
+
+
+def test_cores_are_for_those_who_have_time(monkeypatch):
+    """With less than LEAST_LEFT seconds left, sweeps come at once."""
+    programme = road(260, 1.0)
+    asked = []
+
+    def local(programme, terms, start, around):
+        asked.append(terms.limit_s)
+        return solve_local(programme, terms, start, around)
+
+    monkeypatch.setattr(solving, "solve_local", local)
+    for limit, expected in ((solving.LEAST_LEFT - 1.0, 0), (solving.LEAST_LEFT + 20.0, 1)):
+        asked.clear()
+        found = solve_optimal(programme.cost, programme.metric, gap=1e-2, time_limit=limit)
+        assert len(asked) == expected
+        assert found.gap < 0.2
+    assert asked[0] < limit  # and leave half of it to what follows
+    asked.clear()
+    solve_optimal(programme.cost, programme.metric, gap=1e-2)
+    assert asked == [None]
 
 
 def test_wide_cores_are_not_worth_it():

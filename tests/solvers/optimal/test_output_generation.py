@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -5,7 +7,7 @@ from instances import distances, peaked
 from whereish.solvers.optimal import output_generation
 from whereish.solvers.optimal.barrier_rows import RowLists
 from whereish.solvers.optimal.interior_point import InteriorPoint
-from whereish.solvers.optimal.pricing import Pricer
+from whereish.solvers.optimal.pricing import Pricer, _Proof
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.reference import solve_reference
 from whereish.solvers.optimal.repair import close_upward, complete, tight_matrix
@@ -57,6 +59,43 @@ def test_every_iterate_bounds_the_optimum_from_below(programme, optimum):
         point.step(at)
         point.admit_rows(point.measure(), within=0.3, most=3)
     assert point.measure().lower > 0.99 * optimum
+
+
+def exactly(rows, y, off):
+    """G' y of one output's rows in rationals, every factor off by a part of an ulp."""
+    out = [Fraction(0)] * 12
+    for i, j, a, one in zip(*rows.pairs, y, strict=True):
+        out[j] += Fraction(float(one))
+        out[i] -= Fraction(float(a)) * (1 + off) * Fraction(float(one))
+    return out
+
+
+@pytest.mark.parametrize("off", [-Fraction(1, 2**53), Fraction(0), Fraction(1, 2**53)])
+def test_bounds_hold_in_exact_arithmetic(off):
+    """Rounding to nearest would put about half of the bounds above what the multipliers prove."""
+    rng = np.random.default_rng(2)
+    d = distances(rng.uniform(0, 1, (12, 2)))
+    small = ChannelProgramme(np.ascontiguousarray(d * rng.dirichlet(np.ones(12))), d)
+    point = InteriorPoint(small.cost, lists_of(small), np.arange(12))
+    pricer = Pricer(small.cost, lists_of(small), np.full(12, 1 / 12))
+    for _ in range(20):
+        point.y = point.y * rng.lognormal(sigma=0.3, size=point.y.size)
+        parts = [point.rows.only(z) for z in range(12)]
+        cut = np.split(point.y, point.rows.start[1:-1])
+        pulls = [exactly(rows, y, off) for rows, y in zip(parts, cut, strict=True)]
+        rest = [
+            [Fraction(float(c)) - g for c, g in zip(*both, strict=True)]
+            for both in zip(small.cost, pulls, strict=True)
+        ]
+        proven = [min(column) for column in zip(*rest, strict=True)]
+        at = point.measure()
+        assert all(Fraction(float(m)) <= p for m, p in zip(at.bound_duals, proven, strict=True))
+        assert Fraction(at.lower) <= sum(proven)
+        proof = _Proof(parts[3].pull(cut[3], 12)[0], parts[3].rounding(cut[3], 12)[0])
+        mu = small.cost[3] - proof.pulled  # of which nothing but roundings is left
+        shown = pricer._shown(3, mu, proof)
+        least = min(r - Fraction(float(m)) for r, m in zip(rest[3], mu, strict=True))
+        assert Fraction(shown) <= least / Fraction(float(pricer.weight[0]))
 
 
 def test_closure_is_the_least_private_majorant(programme):

@@ -24,6 +24,7 @@ __all__ = [
     "feasible_multipliers",
     "near_active_pairs",
     "pull_back",
+    "pull_sizes",
     "slacks",
 ]
 
@@ -61,6 +62,15 @@ class Rows(NamedTuple):
     def pull(self, y: FloatArray, n: int) -> FloatArray:
         """G' y, as an (outputs, n) array."""
         return pull_back(y, self.start, self.pairs, n)
+
+    def rounding(self, y: FloatArray, n: int) -> FloatArray:
+        """What rounding may have added to an entry of `pull` and two numbers besides, at most.
+
+        An entry sums products of y >= 0 with a, itself off by an ulp: a sum of m numbers is off by
+        less than m units of rounding of their absolute sum.
+        """
+        size, most = pull_sizes(y, self.start, self.pairs, n)
+        return np.asarray((most + 8) * np.finfo(float).eps * size)
 
 
 class RowLists:
@@ -129,6 +139,23 @@ def pull_back(y: FloatArray, start: IntArray, pairs: Pairs, n: int) -> FloatArra
             out[z, pairs.target[row]] += y[row]
             out[z, pairs.source[row]] -= pairs.factor[row] * y[row]
     return out
+
+
+@kernel
+def pull_sizes(y: FloatArray, start: IntArray, pairs: Pairs, n: int) -> tuple[FloatArray, int]:
+    """Absolute sums of what `pull_back` adds up, and the most numbers in one of them."""
+    out = np.zeros((start.size - 1, n))
+    most, count = 0, np.zeros(n, np.int64)
+    for z in range(start.size - 1):
+        count[:] = 0
+        for row in range(start[z], start[z + 1]):
+            i, j = pairs.source[row], pairs.target[row]
+            out[z, j] += y[row]
+            out[z, i] += pairs.factor[row] * y[row]
+            count[j] += 1
+            count[i] += 1
+        most = max(most, count.max())
+    return out, most
 
 
 @kernel

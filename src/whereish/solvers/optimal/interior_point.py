@@ -23,6 +23,7 @@ centrality corrections.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -69,7 +70,7 @@ class Measure(NamedTuple):
     pulled: FloatArray
     """G' y, (outputs, n)."""
     bound_duals: FloatArray
-    """mu_x = min_z (c_z - G_z' y_z)_x, whose sum is the lower bound."""
+    """mu_x = min_z (c_z - G_z' y_z)_x less what rounding may have added; the bound is its sum."""
 
     @property
     def relative_complementarity(self) -> float:
@@ -214,10 +215,11 @@ class InteriorPoint:
     def measure(self) -> Measure:
         """Cost, dual bound on the present outputs, and complementarity."""
         pulled = self.rows.pull(self.y, self.n)
-        duals = (self.cost - pulled).min(axis=0)
+        off = self.rows.rounding(self.y, self.n) + 8 * np.finfo(float).eps * self.cost
+        duals = (self.cost - pulled - off).min(axis=0)
         return Measure(
             float((self.cost * self.k).sum()),
-            float(duals.sum()),
+            math.nextafter(math.fsum(duals), -math.inf),
             float(self.s @ self.y),
             pulled,
             duals,

@@ -31,8 +31,10 @@ LEAST_DILATION, MOST_DILATION = 1.003, 1.03
 """Of the spanner whose edges are the rows; its mean dilation is a quarter of that."""
 ROUND = 250
 """Sweeps between two evaluations of the bound."""
-FIRST_ROUND = 50
-"""Sweeps before the first bound is told."""
+FIRST_ROUNDS = (50, 50, 150)
+"""Sweeps of the first rounds, so that a bound is told early."""
+USEFUL = 0.15
+"""A gap above which, after a few rounds, the columns at hand are recombined at once, roughly."""
 HOPELESS_AFTER, FAR = 1000, 8.0
 """Sweeps, and the multiple of the gap, at which a solve that may be given up is."""
 STILL = 3
@@ -46,7 +48,8 @@ MOST_FREE, FREE_WORK = 4, 3e8
 """Outputs with a free column: as many as keep the work of a step, n^3 each, below this."""
 NEAR = 0.1
 """Nats: columns are also taken with the rows of nearer places made one, which noise would split."""
-_USED = 1e-3
+_USED, _USED_IN_A_HURRY = 1e-3, 1e-2
+_HURRIED = 2e-2
 
 
 class _LargeScale:
@@ -76,6 +79,19 @@ class _LargeScale:
         kept = SNAPSHOTS if self.programme.n <= MANY else 1
         self.snapshots = [*self.snapshots, used][-kept:]
 
+    def hurry(self) -> None:
+        """A channel from the last columns alone, where the simple ones are far from the bound."""
+        snapshot = self.snapshots[-1]
+        used = snapshot[:, snapshot.max(axis=0) > _USED_IN_A_HURRY * float(snapshot.max())]
+        found = recombine(
+            self.programme,
+            self._private(np.ascontiguousarray(used)),
+            rows=self.free_rows,
+            free=self._free()[:1],
+            tolerance=_HURRIED,
+        )
+        self._take(found.matrix)
+
     def recombine(self) -> None:
         """The cheapest channel from the snapshots, the best so far and the columns kept.
 
@@ -92,7 +108,11 @@ class _LargeScale:
             tolerance=self.tolerance,
         )
         self.kept = [found.used]
-        matrix = complete(self.programme, np.maximum(found.matrix, 0.0))
+        self._take(found.matrix)
+
+    def _take(self, found: FloatArray) -> None:
+        """The nearest private channel, if it is the best so far."""
+        matrix = complete(self.programme, np.maximum(found, 0.0))
         value = self.programme.value(matrix)
         if value < self.upper:
             self.matrix, self.upper = matrix, value
@@ -131,16 +151,19 @@ def solve_large(
     still far from the gap after `HOPELESS_AFTER` sweeps.
     """
     run = _LargeScale(programme, terms.gap, start)
-    status, sweeps, due, still = None, 0, 2 * ROUND, 0
+    status, rounds, sweeps, due, still = None, 0, 0, 2 * ROUND, 0
     while status is None and sweeps < most_sweeps:
         before = run.lower
-        run.round(ROUND if sweeps else FIRST_ROUND, over=lambda: terms.over)
-        sweeps += ROUND if sweeps else FIRST_ROUND
+        times = FIRST_ROUNDS[rounds] if rounds < len(FIRST_ROUNDS) else ROUND
+        run.round(times, over=lambda: terms.over)
+        rounds, sweeps = rounds + 1, sweeps + times
         still = still + 1 if run.lower - before < 1e-5 * run.lower else 0
         settled = still == STILL
         if sweeps >= due or terms.over or settled or sweeps >= most_sweeps:
             run.recombine()
             due = sweeps + 2 * ROUND
+        elif rounds == 2 and relative_gap(run.upper, run.lower) > USEFUL:
+            run.hurry()
         status = terms.verdict(run.upper, run.lower, "first order")
         far = sweeps >= HOPELESS_AFTER and relative_gap(run.upper, run.lower) > FAR * terms.gap
         if settled or (may_give_up and far):

@@ -8,6 +8,7 @@ mechanism's bumps and of free columns is far better.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -41,14 +42,15 @@ class Polish:
         spanner = greedy_spanner(self.programme.metric, DILATION)
         return free_rows(self.programme.closeness, spanner.edges, spanner.dilation)
 
-    def channel(self, matrix: FloatArray, *others: FloatArray) -> FloatArray:
+    def channel(
+        self, matrix: FloatArray, *others: FloatArray, beside: Sequence[FloatArray] = ()
+    ) -> FloatArray:
         """The best private channel of the columns of `matrix`, (n, outputs), closed upward.
 
-        `others` are channels whose columns are private already.
+        `others` are channels whose columns are private already; those `beside` are closed, too.
         """
         programme = self.programme
-        used = matrix[:, matrix.max(axis=0) > USED * float(matrix.max())]
-        closed = close_upward(np.ascontiguousarray(used), programme.closeness).T
+        closed = np.concatenate([self._closed(one) for one in (matrix, *beside)])
         private = [other[:, other.max(axis=0) > 0].T for other in others]
         count = int(np.clip(FREE_WORK / programme.n**3, 1, MOST_FREE))
         found = recombine(
@@ -59,3 +61,8 @@ class Polish:
             tolerance=self.tolerance,
         )
         return complete(programme, np.maximum(found.matrix, 0.0))
+
+    def _closed(self, matrix: FloatArray) -> FloatArray:
+        """The columns in use, closed upward, (columns, n)."""
+        used = matrix[:, matrix.max(axis=0) > USED * float(matrix.max())]
+        return close_upward(np.ascontiguousarray(used), self.programme.closeness).T

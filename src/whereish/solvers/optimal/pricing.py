@@ -14,6 +14,7 @@ sum(mu) - t * sum(w) for all of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -57,6 +58,14 @@ class _Column:
     y: FloatArray
 
 
+@dataclass(frozen=True)
+class _Proof:
+    """G' y of the multipliers that excluded an output, and what rounding may have added to it."""
+
+    pulled: FloatArray
+    rounding: FloatArray
+
+
 class Pricer:
     """Prices absent outputs, and remembers the proofs that excluded them."""
 
@@ -64,7 +73,8 @@ class Pricer:
         self.cost = cost
         self.lists = lists
         self.weight = weight
-        self._proofs: dict[int, FloatArray] = {}
+        self._total = math.nextafter(math.fsum(weight), math.inf)
+        self._proofs: dict[int, _Proof] = {}
 
     def price(self, mu: FloatArray, absent: Iterable[int], tolerance: float) -> PricingResult:
         """Price the `absent` outputs to within `tolerance`, in units of cost."""
@@ -72,7 +82,7 @@ class Pricer:
         def price_one(output: int) -> Candidate | float:
             proof = self._proofs.get(output)
             if proof is not None:
-                lower = float(((self.cost[output] - mu - proof) / self.weight).min())
+                lower = self._shown(output, mu, proof)
                 if lower >= -tolerance:
                     return lower
             return self._price_one(output, mu, tolerance)
@@ -81,7 +91,14 @@ class Pricer:
         found = in_threads(price_one, absent, threads=threads)
         candidates = [one for one in found if isinstance(one, Candidate)]
         lacks = [-one for one in found if not isinstance(one, Candidate)]
-        return PricingResult(candidates, max([0.0, *lacks]))
+        return PricingResult(candidates, max([0.0, *lacks]) * self._total)
+
+    def _shown(self, output: int, mu: FloatArray, proof: _Proof) -> float:
+        """min_x (c - mu - G' y)_x / w_x, lowered by what rounding may have added."""
+        cost = self.cost[output]
+        off = proof.rounding + 8 * np.finfo(float).eps * (cost + np.abs(mu))
+        lower = float(((cost - mu - proof.pulled - off) / self.weight).min())
+        return lower - 8 * float(np.finfo(float).eps) * abs(lower)
 
     def _price_one(self, output: int, mu: FloatArray, tolerance: float) -> Candidate | float:
         """A candidate, or the lower bound that excludes the output."""
@@ -91,8 +108,10 @@ class Pricer:
             rows = self.lists.rows(np.array([output]))
             found = _cheapest_column(reduced, self.weight, rows, 0.1 * tolerance)
             if found.lower >= -tolerance:
-                self._proofs[output] = rows.pull(found.y, reduced.size)[0]
-                return found.lower
+                n = reduced.size
+                proof = _Proof(rows.pull(found.y, n)[0], rows.rounding(found.y, n)[0])
+                self._proofs[output] = proof
+                return self._shown(output, mu, proof)
             private = (closeness * found.k).max(axis=1)
             if reduced @ private < -tolerance * (self.weight @ private):
                 break

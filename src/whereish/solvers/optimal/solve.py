@@ -14,12 +14,14 @@ is certified whatever happened on the way.
   case, so that a useful bound is there whenever time runs out;
 * where columns fall fast, so that few places are near an output: `local`, before the sweeps;
 * outputs that another one beats at every place are left out (`start.undominated`);
-* places far nearer to each other than the gap matters are made one (`start.merging`);
+* places far nearer to each other than the gap matters are made one (`start.merging`), and where
+  that leaves much fewer, a few of them far apart are solved first (`start.coarse`);
 * extreme metrics, where all rows coincide or never touch, have closed answers.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -40,11 +42,11 @@ from whereish.solvers.optimal.programme import (
     ProgressCallback,
     SolveProgress,
     Terms,
-    relative_gap,
 )
 from whereish.solvers.optimal.spanner import shortest_path_closure
 from whereish.solvers.optimal.start.channels import best_start
-from whereish.solvers.optimal.start.merging import merge
+from whereish.solvers.optimal.start.coarse import coarsen, spread_places
+from whereish.solvers.optimal.start.merging import Merged, merge
 from whereish.solvers.optimal.start.undominated import undominated
 from whereish.threads import one_blas_thread
 
@@ -70,6 +72,12 @@ MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
 LEAST_LEFT = 20.0
 """Seconds: with less time left, sweeps give the better bound than interior points on cores."""
+COARSE = ((4.0, 1.0), (0.7, 0.5), (0.3, 0.3))
+"""Radii around the places kept, in nats over the root of the gap, with what is asked of the gap."""
+WORTH_COARSE = 0.75
+"""Of the places: with more left after making the nearest one, far fewer would not do."""
+LET_GO = 0.1
+"""Of the gap: what outputs that are left out may lose."""
 BELOW = 0.75
 """Of the gap: how well the programme below is solved; the rest is for lifting its channel."""
 NEGLIGIBLE = 1e-12
@@ -134,29 +142,85 @@ def _bracketed(
     begun = None if start is None else start[merged.first]
     half = None if terms.limit_s is None else 0.5 * (terms.seconds + terms.limit_s)
 
-    def from_below(at: SolveProgress) -> None:
-        terms.tell(np.inf, at.lower, at.stage)
-
     def from_above(at: SolveProgress) -> None:
         terms.tell(at.upper, 0.0, at.stage)
 
-    simple = simple_solution(merged.above, begun)
-    terms.take(simple.upper, 0.0)
-    below = _solve(merged.below, Terms(BELOW * terms.gap, half, from_below, terms.start))
-    lifted = simple.matrix
-    if not terms.over:
-        lifted = Polish(merged.above, terms.gap).channel(below.matrix, simple.matrix)
-    within = Terms(0.5 * terms.gap, terms.limit_s, from_above, terms.start)
-    above = replace(below, matrix=lifted, upper=merged.above.value(lifted))
-    if relative_gap(above.upper, below.lower) > terms.gap:
-        above = _solve(merged.above, within, lifted)
-    lower = min(below.lower, above.upper)
-    ended = terms.verdict(above.upper, lower, above.method)
-    status = ended or ("stalled" if above.status == "optimal" else above.status)
-    return replace(above, matrix=merged.lift(above.matrix), lower=lower, status=status)
+    best = replace(simple_solution(merged.above, begun), lower=0.0, status="stalled")
+    terms.take(best.upper, 0.0)
+    best = _between_coarse(programme, merged, terms, best, half)
+    if best.gap > terms.gap and not (terms.over and best.lower > 0):
+        below = _solve(
+            merged.below, Terms(BELOW * terms.gap, half, _from_below(terms), terms.start)
+        )
+        lifted = best.matrix
+        if not terms.over:
+            lifted = Polish(merged.above, terms.gap).channel(below.matrix, best.matrix)
+        upper = merged.above.value(lifted)
+        best = _better(best, replace(below, matrix=lifted, upper=upper))
+    if best.gap > terms.gap and not terms.over:
+        within = Terms(0.5 * terms.gap, terms.limit_s, from_above, terms.start)
+        above = _solve(merged.above, within, best.matrix)
+        best = _better(best, replace(above, lower=0.0))
+    ended = terms.verdict(best.upper, best.lower, best.method)
+    status = ended or ("stalled" if best.status == "optimal" else best.status)
+    return replace(best, matrix=merged.lift(best.matrix), status=status)
 
 
-def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None = None) -> LpResult:
+def _from_below(terms: Terms, less: float = 0.0) -> ProgressCallback:
+    """Tells the bounds of a programme whose optimum is below the asked one's, but for `less`."""
+
+    def tell(at: SolveProgress) -> None:
+        terms.tell(np.inf, at.lower - less, at.stage)
+
+    return tell
+
+
+def _between_coarse(
+    programme: ChannelProgramme,
+    merged: Merged,
+    terms: Terms,
+    best: LpResult,
+    limit_s: float | None,
+) -> LpResult:
+    """Bounds of ever more of the places, far apart, and channels that their columns extend to.
+
+    Of places over many decades that leaves those that matter, and distances that an interior point
+    can bear.  `best` is a channel of the programme above.
+    """
+    if merged.first.size > WORTH_COARSE * programme.n or best.gap <= terms.gap:
+        return best
+    weight = programme.cost.mean(axis=0)
+    polish = Polish(merged.above, terms.gap)
+    for radius, share in COARSE:
+        nats = radius * math.sqrt(terms.gap)
+        kept = spread_places(programme.metric, int(weight.argmax()), radius=nats)
+        tolerated = LET_GO * terms.gap * best.upper * weight[kept] / float(weight[kept].sum())
+        coarse = coarsen(programme, kept, tolerated)
+        tell = _from_below(terms, coarse.let_go)
+        within = Terms(share * terms.gap, limit_s, tell, terms.start)
+        found = _solve(coarse.below, within, last_resort=False)
+        lower = found.lower - coarse.let_go
+        lifted = best.matrix
+        if not terms.over:
+            mean, *beside = (
+                one[merged.first] for one in coarse.extensions(found.matrix, programme)
+            )
+            lifted = polish.channel(mean, best.matrix, beside=beside)
+        upper = merged.above.value(lifted)
+        best = _better(best, replace(found, matrix=lifted, upper=upper, lower=lower))
+        if terms.verdict(best.upper, best.lower, best.method) is not None:
+            break
+    return best
+
+
+def _solve(
+    programme: ChannelProgramme,
+    terms: Terms,
+    start: FloatArray | None = None,
+    *,
+    last_resort: bool = True,
+) -> LpResult:
+    """`last_resort` allows thousands of sweeps where the interior point has come to its end."""
     simple = simple_solution(programme, start)
     uninformed = float(programme.cost.sum(axis=1).min())
     negligible = simple.upper <= NEGLIGIBLE * uninformed
@@ -189,7 +253,8 @@ def _solve(programme: ChannelProgramme, terms: Terms, start: FloatArray | None =
         simple = _better(simple, first)
     if simple.gap > terms.gap and exact and not terms.over:
         simple = _better(simple, solve_by_output_generation(programme, terms))
-        if simple.gap > max(terms.gap, LEAST_SWEPT_GAP) and not (rough or terms.over):
+        worth = last_resort and not (rough or terms.over)
+        if simple.gap > max(terms.gap, LEAST_SWEPT_GAP) and worth:
             # The arithmetic of distances over many decades was exhausted: sweeps have no such end.
             simple = _better(simple, solve_large(programme, terms, start=simple.matrix))
     return replace(simple, status="optimal") if simple.gap <= terms.gap else simple

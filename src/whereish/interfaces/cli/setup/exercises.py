@@ -92,6 +92,8 @@ def _optimal_channels() -> None:
     along = np.abs(np.subtract.outer(np.arange(40.0), np.arange(40.0)))
     line = ChannelProgramme(along / 40, 2.0 * along)  # of which each output has a part of its own
     solve_local(line, Terms(1e-9), strictly_private(line.metric), Neighbourhoods(line))
+    decades = np.c_[np.geomspace(1e-6, 30.0, 30), np.zeros(30)]
+    optimal_channel(decades, None, "1/m", gap=1e-2)
 
 
 def _remaps() -> None:

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
+from whereish.solvers.lapack import cholesky, cholesky_inverse
 from whereish.solvers.optimal.barrier_rows import Pairs
 from whereish.solvers.optimal.first_order.groups import LANES, near_groups
 from whereish.solvers.optimal.first_order.sweeps import (
@@ -180,7 +181,7 @@ class FirstOrder:
         normal = normal_matrix(rows, self.programme.n)
         proximal = _PROXIMAL * float(np.diagonal(normal).mean())
         normal[np.diag_indices_from(normal)] += proximal
-        inverse = np.asarray(np.linalg.inv(normal), np.float64)
+        inverse = _inverse(normal)
         v = group.slack * w[:, None]
         v -= group.multiplier / (w[:, None] * np.float32(self.penalty))
         cost = np.ascontiguousarray(self._cost[group.outputs].T / self.penalty, np.float32)
@@ -276,6 +277,15 @@ def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:
     both = np.concatenate([pairs, pairs[:, ::-1]])
     source, target = both[np.lexsort((both[:, 0], both[:, 1]))].T
     return Pairs(source.astype(np.int32), target.astype(np.int32), closeness[source, target])
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """Of a positive matrix, by Cholesky where that works: half the time of a general one."""
+    factor = np.array(matrix, order="F")
+    if cholesky(factor) != 0 or cholesky_inverse(factor) != 0:
+        return np.asarray(np.linalg.inv(matrix), np.float64)
+    upper = np.triu(factor)
+    return np.asarray(upper + np.triu(factor, 1).T)
 
 
 def _weights(sizes: list[tuple[FloatArray, FloatArray]], power: float) -> list[FloatArray]:

@@ -105,10 +105,15 @@ def _sums(where: NDArray[np.int32], values: FloatArray, size: int) -> FloatArray
 
 
 def covering(away: FloatArray, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Cores with the middles of their outputs, and every place in a few of them."""
+    """Cores with the middles of their outputs, and every place in a few of them.
+
+    No core is one place alone: it would have no rows, however far away all others are.
+    """
     nearest = np.argsort(away, axis=0, kind="stable")[:_LEAST_COVER]
     inside = inside | (away == 0.0)
     inside[nearest, np.arange(away.shape[1])] = True
+    two = np.argsort(away, axis=1, kind="stable")[:, :2]
+    inside[np.arange(len(away))[:, None], two] = True
     return inside
 
 

@@ -61,6 +61,7 @@ def merge(programme: ChannelProgramme, diameter: float) -> Merged | None:
     reduced = np.zeros_like(shared)
     to_first = programme.closeness[np.arange(programme.n), first[group]]
     np.add.at(reduced.T, group, (programme.cost * to_first).T)
+    reduced *= 1.0 - (programme.n + 8) * float(np.finfo(float).eps)  # never rounded up
     nearest = np.full((first.size, first.size), np.inf)
     np.minimum.at(nearest, (group[:, None], group[None, :]), programme.metric)
     return Merged(

@@ -4,6 +4,10 @@ If c_z >= c_t at every secret, any column of z may move to t at no cost, and a p
 column of t has a negative reduced cost is one for z, too.  So z is left out, and the optimum and
 its bound stay as they are.  With a threshold, or where few places have a prior above zero, that
 leaves few outputs.
+
+Where only c_z + s >= c_t, s >= 0 the same for all such z and t an output that stays, moving their
+columns costs at most sum_x s_x in all, since the reports of a secret sum to one: the optimum
+without them is at most so much above the optimum.
 """
 
 from __future__ import annotations
@@ -17,24 +21,36 @@ from whereish.compiled import kernel
 __all__ = ["undominated"]
 
 
-def undominated(cost: FloatArray) -> NDArray[np.intp]:
-    """The outputs of `cost`, (outputs, n), that no other one beats; of equal ones the first."""
+def undominated(cost: FloatArray, tolerated: FloatArray | None = None) -> NDArray[np.intp]:
+    """The outputs of `cost`, (outputs, n), that no other one beats; of equal ones the first.
+
+    An output is beaten where another one costs at most `tolerated` more, (n,), at every secret.
+    """
+    if tolerated is None:
+        tolerated = np.zeros(cost.shape[1])
     dearest_first = np.ascontiguousarray(np.argsort(-cost.max(axis=0), kind="stable"))
-    return np.flatnonzero(_undominated(cost, cost.sum(axis=1), dearest_first))
+    cheapest_first = np.argsort(cost.sum(axis=1), kind="stable")
+    return np.flatnonzero(_undominated(cost, tolerated, cheapest_first, dearest_first))
 
 
 @kernel
-def _undominated(cost: FloatArray, total: FloatArray, order: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Secrets are compared in `order`, those that tell most outputs apart first."""
-    outputs = cost.shape[0]
-    kept = np.ones(outputs, np.bool_)
-    for z in range(outputs):
-        for t in range(outputs):
-            if t == z or not kept[t] or total[t] > total[z]:
+def _undominated(
+    cost: FloatArray,
+    tolerated: FloatArray,
+    outputs: NDArray[np.intp],
+    secrets: NDArray[np.intp],
+) -> NDArray[np.bool_]:
+    """Outputs in turn, each against those kept before, which stay; secrets that tell most first."""
+    kept = np.zeros(outputs.size, np.bool_)
+    for turn in range(outputs.size):
+        z = outputs[turn]
+        kept[z] = True
+        for t in outputs[:turn]:
+            if not kept[t]:
                 continue
             beaten = True
-            for x in order:
-                if cost[t, x] > cost[z, x]:
+            for x in secrets:
+                if cost[t, x] - cost[z, x] > tolerated[x]:
                     beaten = False
                     break
             if beaten:

@@ -1,0 +1,144 @@
+"""Optimal channels: every bound that a stated gap may rest on, made wrong."""
+
+from __future__ import annotations
+
+from stress.mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+_OPTIMAL = "src/whereish/solvers/optimal/"
+_TESTS = "tests/solvers/optimal/"
+_TAILS = _TESTS + "test_local.py::test_tails_alone_prove_what_they_say"
+_EXACT = _TESTS + "test_output_generation.py::test_bounds_hold_in_exact_arithmetic"
+_LET_GO = _TESTS + "test_coarse.py::test_outputs_that_are_let_go_cost_no_more_than_is_said"
+
+MUTANTS = (
+    Mutant(
+        "cost of a tail passed on whole",
+        _OPTIMAL + "local/kernels.py",
+        "reduced[p] += closeness[x, p] * reduced[x]",
+        "reduced[p] += reduced[x]",
+        (_TAILS,),
+        "a row k_x >= a k_p passes only the part a of its multiplier on",
+    ),
+    Mutant(
+        "gain of a tail passed to its parent",
+        _OPTIMAL + "local/kernels.py",
+        "if p >= 0 and p != x and reduced[x] > 0.0:",
+        "if p >= 0 and p != x:",
+        (_TAILS,),
+        "a multiplier below zero proves nothing",
+    ),
+    Mutant(
+        "gain of a tail taken at less than its price",
+        _OPTIMAL + "local/cores.py",
+        "y = -reduced[x] / closeness[x, i]",
+        "y = -reduced[x] * closeness[x, i]",
+        (_TAILS,),
+        "the child pays the gain divided by the closeness",
+    ),
+    Mutant(
+        "child that pays half",
+        _OPTIMAL + "local/cores.py",
+        "reduced[i] -= y",
+        "reduced[i] -= 0.5 * y",
+        (_TAILS,),
+        "what one place gains another one must have",
+    ),
+    Mutant(
+        "bound of cores rounded to nearest",
+        _OPTIMAL + "local/kernels.py",
+        "reduced[x] - slack * size[x]",
+        "reduced[x]",
+        (_TESTS + "test_local.py::test_bound_of_cores_holds_in_exact_arithmetic",),
+        "doubles that were rounded up are no proof",
+    ),
+    Mutant(
+        "core of one place alone",
+        _OPTIMAL + "local/cores.py",
+        'kind="stable")[:, :2]',
+        'kind="stable")[:, :1]',
+        (_TESTS + "test_local.py::test_a_place_far_from_all_others_has_a_core_with_rows",),
+        "a place without rows has no multipliers, and the solve ends in an error",
+    ),
+    Mutant(
+        "interior points on cores in a hurry",
+        _OPTIMAL + "solve.py",
+        "terms.limit_s - terms.seconds < LEAST_LEFT",
+        "terms.limit_s - terms.seconds > LEAST_LEFT",
+        (_TESTS + "test_local.py::test_cores_are_for_those_who_have_time",),
+        "a time limit that is over before there is a bound",
+    ),
+    Mutant(
+        "outputs beaten at the dearest secret alone",
+        _OPTIMAL + "start/undominated.py",
+        "for x in secrets:",
+        "for x in secrets[:1]:",
+        (_TESTS + "test_local.py::test_beaten_outputs_change_nothing",),
+        "an output that is best for some column is left out",
+    ),
+    Mutant(
+        "outputs let go at twice what is tolerated",
+        _OPTIMAL + "start/undominated.py",
+        "> tolerated[x]:",
+        "> 2.0 * tolerated[x]:",
+        (_LET_GO,),
+        "the bound is lowered by less than was lost",
+    ),
+    Mutant(
+        "output beaten by one that was let go",
+        _OPTIMAL + "start/undominated.py",
+        "if not kept[t]:",
+        "if t == z:",
+        (_TESTS + "test_coarse.py::test_output_that_was_let_go_vouches_for_no_other",),
+        "what is tolerated adds up along a chain",
+    ),
+    Mutant(
+        "places left out at their whole cost",
+        _OPTIMAL + "start/coarse.py",
+        "out[z, at] += cost[z, x] * closeness[x, kept[at]]",
+        "out[z, at] += cost[z, x]",
+        (_TESTS + "test_coarse.py::test_optimum_of_kept_places_is_never_above_and_comes_near",),
+        "a place that is left out carries less than the one kept",
+    ),
+    Mutant(
+        "costs of places left out rounded to nearest",
+        _OPTIMAL + "start/coarse.py",
+        "cost *= 1.0 - (n + _ROUNDINGS) * float(np.finfo(float).eps)",
+        "cost *= 1.0",
+        (_TESTS + "test_coarse.py::test_moved_costs_are_never_rounded_up",),
+        "doubles that were rounded up are no proof",
+    ),
+    Mutant(
+        "outputs let go for nothing",
+        _OPTIMAL + "start/coarse.py",
+        "float(tolerated.sum()) * (1.0 + 1e-9)",
+        "float(tolerated.sum()) * 0.5",
+        (_LET_GO,),
+        "the bound is lowered by less than was lost",
+    ),
+    Mutant(
+        "bound of few places with what was let go",
+        _OPTIMAL + "solve.py",
+        "lower = found.lower - coarse.let_go",
+        "lower = found.lower",
+        (_TESTS + "test_coarse.py::test_what_is_let_go_is_taken_off_the_bound",),
+        "the bound is above the optimum",
+    ),
+    Mutant(
+        "bound of the interior point rounded to nearest",
+        _OPTIMAL + "interior_point.py",
+        "duals = (self.cost - pulled - off).min(axis=0)",
+        "duals = (self.cost - pulled).min(axis=0)",
+        (_EXACT,),
+        "doubles that were rounded up are no proof",
+    ),
+    Mutant(
+        "absent outputs excluded to nearest",
+        _OPTIMAL + "pricing.py",
+        "(cost - mu - proof.pulled - off)",
+        "(cost - mu - proof.pulled)",
+        (_EXACT,),
+        "doubles that were rounded up are no proof",
+    ),
+)
