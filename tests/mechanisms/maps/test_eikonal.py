@@ -74,7 +74,7 @@ def test_reports_follow_the_distribution(city, rng, padded):
 
 def test_padded_draws_take_each_cell_for_exactly_its_mass(city):
     """At the borders of the cumulated masses, where one count too many is one cell too far."""
-    law, sampler = city.built.law, city._sampler
+    law, sampler = city.built.law, city._draws.sampler
     secret = int(city.built.secrets[N * 7 + 5])
     masses = law.weights.ravel() * law.table[law.metric.distances(np.array([secret]))[0]]
     ends = np.cumsum(masses.astype(object))

@@ -57,7 +57,7 @@ def both(mechanism, place, script=(), seed=3):
         source = Scripted(list(script), seed)
         if way is None:
             coordinates = mechanism.map.checked_places([place])
-            drawn = mechanism._reports_of(coordinates, source, padded=False)
+            drawn = mechanism._draws.batch(coordinates, source, padded=False)
         else:
             drawn = way(np.array([place]), rng=source)
         out.append((drawn.coordinates.tolist(), source.given))

@@ -23,7 +23,6 @@ and drawn exactly, without Z (:mod:`whereish.sampling.spline`).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,6 +37,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable, Remap, Remapped
 from whereish.mechanisms.maps import continuous
 from whereish.mechanisms.maps.account import account
+from whereish.mechanisms.maps.draws import ReportDraws
 from whereish.mechanisms.maps.entries import EIKONAL, check_claims
 from whereish.mechanisms.maps.file import law_entries, recertified, saved_law
 from whereish.mechanisms.maps.options import (
@@ -55,20 +55,15 @@ from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import edge_integrals
 from whereish.privacy.metric import Metric
 from whereish.randomness import Randomness, secure
-from whereish.sampling.bilinear import corners, rounded
-from whereish.sampling.eikonal import LawSampler
-from whereish.sampling.spline import SplineSampler
+from whereish.sampling.bilinear import corners
 from whereish.solvers.eikonal.between import cell_laws
 from whereish.solvers.eikonal.cells import BuiltLaw, exponential_law
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.eikonal.squared_error import posterior_means, squared_errors
-from whereish.space.box import Box
-from whereish.space.points import Points, Space, one_place
+from whereish.space.points import Points, Space
 from whereish.space.raster import Raster
 
 __all__ = ["EikonalMechanism", "Places"]
-
-_FINITE = (sys.float_info.max, sys.float_info.max)
 
 
 @saved_as(EIKONAL)
@@ -299,68 +294,11 @@ class EikonalMechanism(Composable, Loadable):
         secrets (7 on continuous places) takes the same work, whatever the secrets and the
         draws; on continuous places a batch is repeated with probability below 2^-37.
         """
-        source = secure(rng)
-        place = self._plain_place(secrets)
-        if place is None or padded or self.places == "bilinear":
-            coordinates = self.map.checked_places(secrets)
-            if len(coordinates) != 1 or padded or self.places == "bilinear":
-                return self._reports_of(coordinates, source, padded=padded)
-            x, y = coordinates[0].tolist()
-            place = x, y
-        row, column = self._drawn_for(place, source)
-        report = row * self.reports.columns + column
-        return self._as_told(self._told[report : report + 1].copy(), source)
-
-    def _plain_place(self, secrets: Points | ArrayLike) -> tuple[float, float] | None:
-        """The one place that secrets plainly are, on a plane where every place is allowed."""
-        if self.map.plane.crs is not None or self.map.one_dimensional:
-            return None
-        return one_place(secrets, _FINITE)
-
-    def _drawn_for(self, place: tuple[float, float], source: Randomness) -> tuple[int, int]:
-        """Row and column of one report, by the words that a batch of one takes."""
-        raster = self.map.raster
-        if self.places == "continuous":
-            return self._spline.draw_one(continuous.closest_place(self._box, place), source)
-        (x, y), (width, height) = raster.origin, raster.cell
-        column = int(min(max((place[0] - x) / width, 0.0), raster.columns - 1.0))
-        row = int(min(max((place[1] - y) / height, 0.0), raster.rows - 1.0))
-        secret = int(self.built.secrets[row * raster.columns + column])
-        return self._sampler.draw_one(secret, source)
-
-    def _reports_of(self, coordinates: FloatArray, source: Randomness, *, padded: bool) -> Points:
-        raster = self.map.raster
-        if self.places == "continuous":
-            coordinates = continuous.closest_places(self.map, coordinates)
-            row, column = self._spline.draw(coordinates, source, padded=padded)
-        else:
-            cells = raster.locate(coordinates)
-            if self.places == "bilinear":
-                cells = rounded(raster, coordinates, source)
-            row, column = self._sampler.draw(self.built.secrets[cells], source, padded=padded)
-        return self._as_told(self._told[row * self.reports.columns + column], source)
-
-    def _as_told(self, centres: FloatArray, source: Randomness) -> Points:
-        if self.map.one_dimensional:
-            centres = centres[:, :1].copy()
-        return Points.trusted(centres, self.space, reproducible=source.reproducible)
+        return self._draws.report(secrets, secure(rng), padded=padded)
 
     @cached_property
-    def _box(self) -> Box:
-        return self.map.raster.box
-
-    @cached_property
-    def _told(self) -> FloatArray:
-        """Where each report is told to be."""
-        return self.reports.centres()
-
-    @cached_property
-    def _sampler(self) -> LawSampler:
-        return LawSampler(self.built.law)
-
-    @cached_property
-    def _spline(self) -> SplineSampler:
-        return SplineSampler(self.built, self._nodes)
+    def _draws(self) -> ReportDraws:
+        return ReportDraws(self.map, self.built, self.places, self._nodes, self.reports)
 
     def distribution(self, place: ArrayLike) -> FloatArray:
         """Probabilities of all reports for one secret, over the cells of :attr:`reports`."""

@@ -9,7 +9,6 @@ speed, heading, accuracy, free text, a data frame's index) is dropped.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +20,7 @@ from numpy.typing import ArrayLike
 
 import whereish
 from whereish.arrays import FloatArray
-from whereish.errors import InsecureRandomness, InvalidInput, WhereishWarning
+from whereish.errors import InsecureRandomness, InvalidInput
 from whereish.mechanisms.base import Mechanism
 from whereish.mechanisms.in_words import in_words
 from whereish.privacy.guarantee import Guarantee
@@ -38,13 +37,14 @@ from whereish.publish.rows.locations import (
     refuse_no_places,
 )
 from whereish.publish.rows.public_places import PlaceMap
+from whereish.publish.rows.region import clamped
 from whereish.publish.rows.times import TimeStep
 from whereish.publish.rows.withheld import call_hiding_errors
 from whereish.randomness import Randomness
 from whereish.space.box import Box
 from whereish.space.plane import Plane
 from whereish.space.points import Points
-from whereish.space.sphere import Sphere, within_180
+from whereish.space.sphere import within_180
 from whereish.units import Epsilon
 
 __all__ = ["METADATA_KEY", "BatchSanitizer"]
@@ -327,7 +327,7 @@ class BatchSanitizer:
                 )
                 lon[rows], lat[rows] = _drawn(mechanism, degrees[rows], rng, in_metres)
         if self.region is not None:
-            lon, lat = _clamped(lon, lat, self.region)
+            lon, lat = clamped(lon, lat, self.region)
         if self.remap is not None:
             remap, reports = self.remap, np.column_stack([lon, lat])
             moved = call_hiding_errors(lambda: np.array(remap(reports), float), remap, "the remap")
@@ -355,24 +355,6 @@ class BatchSanitizer:
                 f"{outside} rows lie outside the declared bbox: are latitude and longitude"
                 " swapped, or is the bbox too small?"
             )
-
-
-def _clamped(lon: FloatArray, lat: FloatArray, region: Box) -> tuple[FloatArray, FloatArray]:
-    """Reports in the region as they are, others at its closest place."""
-    reports = np.column_stack([lon, lat])
-    outside = ~region.contains_degrees(reports)
-    if len(outside) > 2 and outside.all():  # reports show that themselves: all on the border
-        warnings.warn(
-            "every report was outside the region, and was moved to its border: is the region"
-            " (--region) in degrees, as west,south,east,north, around the places?",
-            WhereishWarning,
-            stacklevel=2,
-        )
-    moved = Sphere.clamp(reports[outside], region)
-    if region.x_low >= -180.0 and region.x_high <= 180.0:
-        moved = region.clamp(moved)  # the last bit of a longitude, which was wrapped
-    reports[outside] = moved
-    return np.ascontiguousarray(reports[:, 0]), np.ascontiguousarray(reports[:, 1])
 
 
 def _drawn(

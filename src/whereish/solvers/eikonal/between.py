@@ -71,10 +71,12 @@ __all__ = [
     "slopes_between",
 ]
 
-SHARES = {(0, 1): 0.9742, (1, 1): 0.9884, (1, 2): 0.9768, (1, 3): 0.9832, (2, 3): 0.9806}
-"""Prices along the 32 steps on square cells, as shares of eps: of all for which the spline of the
-graph metric is nowhere steeper than a constant eps, those with the least squared error (found by
-Nelder and Mead's method; 3.1% above planar Laplace, where equal shares are 3.9% above)."""
+SHARES = {(0, 1): 0.9688, (1, 1): 0.9813, (1, 2): 0.9754, (1, 3): 0.9793, (2, 3): 0.9790}
+"""Prices along the 32 steps on square cells, as shares of eps.
+
+Of all shares for which the spline of the graph metric is nowhere steeper than a constant eps, some
+have the least squared error where cells are small, others where a cell is a nat wide (found by
+Nelder and Mead's method); these are the geometric means of both."""
 
 _STEEPEST = 4.0
 """Most nats per cell side in use: beyond, hardly a draw between cells would be accepted, and the

@@ -31,7 +31,7 @@ geometric mean of two, of reports as they are drawn and moved to their posterior
 few nats lowering less leaves fewer and farther reports, which moved tell more and as such less.
 
 A map of many cells starts from the law of every other cell
-(:mod:`~whereish.solvers.eikonal.coarse`).  Weights of small cells live on a part of them only,
+(:mod:`~whereish.solvers.geodesic.coarse`).  Weights of small cells live on a part of them only,
 which takes many exchanges to find from nothing, and few from about where it is.
 """
 
@@ -57,17 +57,17 @@ from whereish.solvers.eikonal.certify import (
     residual_allowed,
     worst_edge,
 )
-from whereish.solvers.eikonal.coarse import (
-    coarse_levels,
-    coarse_prices,
-    fine_shares,
-    fine_weights,
-)
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.weights import (
     Inverse,
     closed_form_weights,
     nonnegative_weights,
+)
+from whereish.solvers.geodesic.coarse import (
+    coarse_levels,
+    coarse_prices,
+    fine_shares,
+    fine_weights,
 )
 from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
@@ -214,8 +214,9 @@ def _certified(
         prices = coarse_prices(promised)
         law = _certified(coarse_levels(eps), sides, prices, fewer, 2 * stride, merit)
         if law.rounds > 1:
-            shares = np.clip(fine_shares(law, prices, eps.shape), 0.5, 1.0)
-            weights = fine_weights(law, fewer, eps.shape)
+            shares = np.clip(fine_shares(law.metric, prices, eps.shape), 0.5, 1.0)
+            usual = float(np.median(law.sums[fewer.ravel()])) / float(law.table[0])
+            weights = fine_weights(law.weights / usual, eps.shape)  # most sums are about 1
             return _alternated(edges, None, weights, 2.0 * edges.least * shares, judge, progress)
     law, weights = _first(edges, closed_form_weights(eps, cell))
     if progress is not None:

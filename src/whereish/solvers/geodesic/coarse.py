@@ -1,11 +1,11 @@
-"""The problem on every other cell, and the way back: where the law of a fine map starts.
+"""The grid of every other cell, and the way back: where the law of a fine map starts.
 
-A path along two equal edges of the fine grid is an edge of the coarse one.  Its price is theirs,
-averaged over the four fine cells of a coarse cell.  The coarse law says of every edge which share
-of its promise is left, and of every coarse cell its weight: a fine edge takes over the share of
-the edge in its direction, a fine cell a quarter of the weight.  That is a guess which rounds of
-:mod:`~whereish.solvers.eikonal.lowering` start from, no more: whatever they end with is
-certified on the fine grid itself.
+A path along two equal edges of the fine grid is an edge of the coarse one. Its price is theirs,
+averaged over the four fine cells of a coarse cell. A law on the coarse grid says of every edge
+which share of its promise is left, and of every coarse cell its weight: a fine edge takes over
+the share of the edge in its direction, a fine cell a quarter of the weight. That is a guess which
+rounds of lowering (:mod:`whereish.solvers.eikonal.lowering`) start from, no more: whatever they
+end with is certified on the fine grid itself.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.privacy.maps.stencil import STENCILS, edge_slices
-from whereish.solvers.eikonal.certify import CertifiedLaw
+from whereish.solvers.geodesic.graph_metric import GraphMetric
 
 __all__ = ["coarse_levels", "coarse_prices", "fine_shares", "fine_weights"]
 
@@ -51,20 +50,17 @@ def _mean_of_four(values: FloatArray) -> FloatArray:
     return np.where(count > 0, total / np.maximum(count, 1), np.inf)
 
 
-def fine_shares(law: CertifiedLaw, promised: FloatArray, shape: tuple[int, int]) -> FloatArray:
-    """Price over promise of a coarse `law`, for the edges of the fine grid; 1 where unknown."""
+def fine_shares(metric: GraphMetric, promised: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    """Price over promise on a coarse grid, for the edges of the fine one; 1 where unknown."""
     known = np.isfinite(promised)
-    prices = law.metric.weights * law.metric.quantum
+    prices = metric.weights * metric.quantum
     return _spread(np.where(known, prices / np.where(known, promised, 1.0), 1.0), shape)
 
 
-def fine_weights(
-    law: CertifiedLaw, secrets: NDArray[np.bool_], shape: tuple[int, int]
-) -> FloatArray:
-    """A quarter of the coarse weights, per fine cell, in the unit in which most sums are 1."""
-    usual = np.median(law.sums[secrets.ravel()].astype(np.float64)) / float(law.table[0])
-    coarse = law.weights.astype(np.float64).reshape(law.metric.shape)
-    return _spread(coarse / (4.0 * usual), shape).ravel()
+def fine_weights(weights: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    """A quarter of coarse weights for each fine cell, in flat order."""
+    rows, cols = (shape[0] + 1) // 2, (shape[1] + 1) // 2
+    return _spread(weights.reshape(rows, cols) / 4.0, shape).ravel()
 
 
 def _spread(values: FloatArray, shape: tuple[int, int]) -> FloatArray:
