@@ -11,6 +11,7 @@ from whereish.privacy.maps.stencil import edge_integrals
 from whereish.solvers.eikonal import lowering
 from whereish.solvers.eikonal.cells import law_on_cells
 from whereish.solvers.geodesic.coarse import (
+    coarse_cells,
     coarse_levels,
     coarse_prices,
     fine_shares,
@@ -77,3 +78,21 @@ def test_a_map_that_starts_from_its_coarse_law_keeps_its_promise_as_well(seed, c
         errors.append(mean_squared_error(built, CELL))
     assert starts == [(10, 10), (n, n)]
     assert errors[0] < 1.02 * errors[1]
+
+
+@pytest.mark.parametrize("frame", [0, 2, 3])
+def test_a_line_of_secrets_between_rows_that_are_left_out(frame, monkeypatch):
+    """With an odd frame the line lies on none of the rows that every other one is."""
+    rng = np.random.default_rng(6)
+    eps = np.repeat(rng.uniform(0.1, 0.8, 10), 6)[None]
+    monkeypatch.setattr(lowering, "_MANY", 60)
+    built = law_on_cells(eps, CELL, frame=frame)
+    assert 0.99 < true_factor(built, eps, CELL) <= built.law.factor <= 1.0
+
+
+def test_a_coarse_cell_is_chosen_with_any_of_its_four():
+    chosen = np.zeros((5, 6), np.bool_)
+    chosen[1, 3] = chosen[4, 4] = True
+    expected = np.zeros((3, 3), np.bool_)
+    expected[0, 1] = expected[2, 2] = True
+    np.testing.assert_array_equal(coarse_cells(chosen), expected)

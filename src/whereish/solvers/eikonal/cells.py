@@ -263,7 +263,7 @@ def framed_law(
     wide, promised, secrets = _framed_problem(levels, cell, prices, neighbours, frame)
 
     def merit(law: CertifiedLaw, stride: int) -> float:
-        inner = np.flatnonzero(secrets[::stride, ::stride])
+        inner = np.flatnonzero(law.sums)
         places = stride * _centres(law.metric.shape, cell)
         return judged_error(law, inner, places, prior if stride == 1 else None)
 

@@ -64,6 +64,7 @@ from whereish.solvers.eikonal.weights import (
     nonnegative_weights,
 )
 from whereish.solvers.geodesic.coarse import (
+    coarse_cells,
     coarse_levels,
     coarse_prices,
     fine_shares,
@@ -182,6 +183,7 @@ def certify(
     *,
     merit: Merit,
     progress: Progress | None = None,
+    stride: int = 1,
 ) -> CertifiedLaw:
     """Find a law that keeps every promised edge between secrets.
 
@@ -193,26 +195,14 @@ def certify(
     secrets : (rows, cols) which cells can be secrets; edges elsewhere promise nothing.
     merit : what the laws of the rounds are compared by.
     progress : called with each round and its factor; that of the first may be above 1.
+    stride : these are every so many-th cells of the map that is meant, for its `merit`.
     """
-    return _certified(eps, cell, promised, secrets, 1, merit, progress)
-
-
-def _certified(
-    eps: FloatArray,
-    cell: tuple[float, float],
-    promised: FloatArray,
-    secrets: NDArray[np.bool_],
-    stride: int,
-    merit: Merit,
-    progress: Progress | None = None,
-) -> CertifiedLaw:
-    """The law of :func:`certify` for every `stride`-th cell of the map in question."""
     edges = PromisedEdges(promised, secrets, partial(approximate_inverse_factor, eps, cell))
     judge = partial(merit, stride=stride)
     if eps.size >= _MANY and float(eps.max()) * max(cell) <= _FINE:
-        fewer, sides = secrets[::2, ::2], (2 * cell[0], 2 * cell[1])
+        fewer, sides = coarse_cells(secrets), (2 * cell[0], 2 * cell[1])
         prices = coarse_prices(promised)
-        law = _certified(coarse_levels(eps), sides, prices, fewer, 2 * stride, merit)
+        law = certify(coarse_levels(eps), sides, prices, fewer, merit=merit, stride=2 * stride)
         if law.rounds > 1:
             shares = np.clip(fine_shares(law.metric, prices, eps.shape), 0.5, 1.0)
             usual = float(np.median(law.sums[fewer.ravel()])) / float(law.table[0])

@@ -13,12 +13,18 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.privacy.maps.stencil import STENCILS, edge_slices
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 
-__all__ = ["coarse_levels", "coarse_prices", "fine_shares", "fine_weights"]
+__all__ = ["coarse_cells", "coarse_levels", "coarse_prices", "fine_shares", "fine_weights"]
+
+
+def coarse_cells(chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The coarse cells that hold a chosen one."""
+    return np.isfinite(_mean_of_four(np.where(chosen, 1.0, np.inf)))
 
 
 def coarse_levels(eps: FloatArray) -> FloatArray:
