@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from solvers.eikonal.test_cells import mean_squared_error, true_factor
+from solvers.eikonal.test_cells import dense, mean_squared_error, solved_weights, true_factor
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.maps.stencil import edge_integrals
 from whereish.solvers.eikonal.cells import _constant_law, exponential_law, law_on_cells
@@ -16,6 +16,7 @@ from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.eikonal.lowering import PromisedEdges, certify, lowered_prices
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.squared_error import squared_errors
+from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.studies.kp.optimum import bump
 
 CELL = (1.0, 1.0)
@@ -77,6 +78,34 @@ def test_tracts_are_never_lowered_to_half(seed, coast, low, high):
     assert found.chosen == "eikonal"
     assert found.eikonal == pytest.approx(error, rel=0.2)  # of 256 of 1024 secrets
     assert found.exponential == pytest.approx(half, rel=0.2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_of_a_map_of_few_nats_satisfy_both_conditions(seed):
+    """Exchanging without a look at what it minimises ended far off the first of these."""
+    eps = tracts(seed, 50, count=100, coast=True, low=2 / 50, high=40 / 50)
+    metric = GraphMetric.from_prices(edge_integrals(eps, CELL))
+    solved = solved_weights(metric, eps, CELL)
+    image = dense(metric) @ solved.values
+    free = solved.values > 0
+    assert np.abs(image[free] - 1).max() < 5e-5
+    assert image[~free].min() > 1 - 5e-4
+
+
+@pytest.mark.parametrize("nats", [(3.0, 6.0), (3.0, 24.0), (6.0, 9.0)])
+@pytest.mark.parametrize("kind", ["tracts", "coast", "disc"])
+def test_maps_of_few_nats_are_not_given_up(kind, nats):
+    """Three nats across: everything is near everything, and most cells have no weight."""
+    n = 36
+    low, high = (level / n for level in nats)
+    eps = tracts(7, n, count=40, coast=kind == "coast", low=low, high=high)
+    if kind == "disc":
+        x, y = np.meshgrid(np.arange(n), np.arange(n))
+        eps = np.where(np.hypot(x - 12, y - 20) < 8, high, low)
+    built = law_on_cells(eps, CELL)
+    assert built.comparison.chosen == "eikonal"
+    assert built.law.factor <= 1.0
+    assert mean_cell_ratios(built.law.metric, built.promised).mean() > 0.8
 
 
 def test_rounds_keep_the_best_law():

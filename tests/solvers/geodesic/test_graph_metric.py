@@ -60,6 +60,28 @@ def test_a_metric_exactly(seed, rows, cols, neighbours, side):
     assert (metric.weights[finite] * metric.quantum <= prices[finite]).all()
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.89, 1.0])
+@pytest.mark.parametrize("core", [0, 3000])
+def test_products_with_few_cells_against_the_dense_matrix(share, core):
+    metric = GraphMetric.from_prices(edge_integrals(random_map(1, (19, 23)), (0.4, 0.4)))
+    D = np.maximum(metric.distances(np.arange(metric.cells)), core) * metric.quantum
+    rng = np.random.default_rng(3)
+    values = np.where(rng.random(metric.cells) < share, rng.normal(size=metric.cells), 0.0)
+    scale = np.abs(values).sum()
+    assert np.abs(metric.product(values, core) - np.exp(-D) @ values).max() <= 2e-6 * scale
+    near = np.maximum(np.exp(-D) - np.exp(-5.0), 0.0) @ values
+    assert np.abs(metric.product(values, core, horizon=5.0) - near).max() <= 2e-6 * scale
+
+
+def test_products_where_they_are_wanted_are_those_everywhere():
+    metric = GraphMetric.from_prices(edge_integrals(random_map(1, (19, 23)), (0.4, 0.4)))
+    values = np.random.default_rng(2).normal(size=(metric.cells, 3))
+    wanted = np.random.default_rng(3).random(metric.cells) < 0.3
+    found, whole = metric.product(values, wanted=wanted), metric.product(values)
+    np.testing.assert_allclose(found[wanted], whole[wanted], rtol=1e-5, atol=1e-5)
+    assert not found[~wanted].any()
+
+
 def test_product_and_exact_sums_against_the_dense_matrix():
     metric = GraphMetric.from_prices(edge_integrals(random_map(1, (19, 23)), (0.4, 0.4)))
     D = metric.distances(np.arange(metric.cells))

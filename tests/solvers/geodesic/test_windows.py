@@ -64,3 +64,36 @@ def test_near_products_are_the_kernel_cut_off_whether_distances_are_kept_or_not(
         np.testing.assert_allclose(
             metric.product(values, horizon=NEAR), product(values), atol=2e-6 * scale
         )
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 100_000, 2**30])
+@pytest.mark.parametrize("seed", range(3))
+def test_near_products_follow_the_cells_in_use_as_these_come_and_go(seed, kept_bytes, monkeypatch):
+    monkeypatch.setattr(near, "_FEW_CELLS", 0)
+    metric = rough_metric(seed, 16)
+    apart = metric.quantum * metric.distances(np.arange(metric.cells)).astype(float)
+    kernel = np.maximum(np.exp(-apart) - np.exp(-NEAR), 0.0)
+    rng = np.random.default_rng(seed)
+    product = NearProduct(metric, kept_bytes=kept_bytes)
+    used = rng.random(metric.cells) < 0.5
+    for share in (0.9, 0.95, 0.2, 0.5, 1.0, 0.05, 0.0, 0.7):
+        used = (used & (rng.random(metric.cells) < 0.9)) | (rng.random(metric.cells) < share)
+        used &= rng.random(metric.cells) < max(share, 0.3)
+        values = np.where(used, rng.normal(size=metric.cells), 0.0)
+        scale = np.abs(values).sum() + 1e-300
+        assert np.abs(product(values) - kernel @ values).max() <= 2e-6 * scale
+
+
+def test_few_cells_in_use_are_searched_from_and_nothing_else(monkeypatch):
+    monkeypatch.setattr(near, "_FEW_CELLS", 0)
+    metric = rough_metric(1, 16)
+    product = NearProduct(metric)
+    few = np.zeros(metric.cells)
+    few[[3, 77, 130]] = 1.0
+    product(np.ones(metric.cells))
+    product(few)
+    assert sorted(np.concatenate([b.sources for b in product._batches])) == [3, 77, 130]
+    more = few.copy()
+    more[78] = 1.0
+    product(more)
+    assert sorted(np.concatenate([b.sources for b in product._batches])) == [3, 77, 78, 130]

@@ -17,6 +17,7 @@ from whereish.solvers.eikonal.between import law_between
 from whereish.solvers.eikonal.cells import BuiltLaw, law_on_cells
 from whereish.solvers.eikonal.places import law_on_places
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
+from whereish.threads import one_blas_thread
 
 __all__ = [
     "BuildKeywords",
@@ -93,13 +94,14 @@ class EikonalOptions:
             "continuous": partial(law_between, finer=self.finer),
             "bilinear": law_on_places,
         }
-        built = solvers[self.places](
-            levels,
-            privacy_map.sides,
-            neighbours=self.directions,
-            frame=self.frame,
-            progress=progress,
-        )
+        with one_blas_thread(scipy=False):
+            built = solvers[self.places](
+                levels,
+                privacy_map.sides,
+                neighbours=self.directions,
+                frame=self.frame,
+                progress=progress,
+            )
         return built, divided
 
 

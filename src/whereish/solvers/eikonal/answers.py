@@ -84,7 +84,7 @@ class QueryLaw(EdgeLaw):
         return np.asarray(self.weights * table[self.distances[:, cells].T])
 
 
-@one_blas_thread()
+@one_blas_thread(scipy=False)
 def law_on_answers(
     eps: FloatArray,
     cell: tuple[float, float],
@@ -218,8 +218,6 @@ def _nonnegative(gram: FloatArray, ones: FloatArray) -> FloatArray:
 
     Privacy does not depend on the optimum: after `_EXCHANGES` the nonnegative part is taken.
     """
-    from scipy.linalg import solve
-
     count = len(ones)
     ridge = 1e-12 * float(np.trace(gram)) / count
     free = np.ones(count, np.bool_)
@@ -227,7 +225,7 @@ def _nonnegative(gram: FloatArray, ones: FloatArray) -> FloatArray:
     for _ in range(_EXCHANGES):
         inside = gram[np.ix_(free, free)] + ridge * np.eye(int(free.sum()))
         w = np.zeros(count)
-        w[free] = solve(inside, ones[free], assume_a="pos")
+        w[free] = np.linalg.solve(inside, ones[free])
         negative = w < -1e-12
         lacking = ~free & (gram @ w < ones * (1.0 - 1e-9))
         if not (negative.any() or lacking.any()):

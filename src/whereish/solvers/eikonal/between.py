@@ -8,24 +8,22 @@ A law on the corners of cells (:mod:`~whereish.solvers.splines.corners` says why
 centres of half cells (:mod:`~whereish.solvers.splines.halves`) is solved as in
 :mod:`~whereish.solvers.eikonal.cells`, at prices that leave room for what lies between (`SHARES`),
 and its slope is bounded by :mod:`~whereish.solvers.splines.bound`.  Where the bound exceeds eps the
-edges around are lowered by as much, and the weights are solved again from the last ones, in every
-round (:mod:`~whereish.solvers.eikonal.settling`): weights that are held would leave a slope of ln Z
-wherever prices fell, and with it more to lower.
+edges around are lowered by as much (:mod:`~whereish.solvers.eikonal.settling`), and the weights are
+solved again from the last ones while edges still move much: weights that are held would leave a
+slope of ln Z wherever prices fell, and with it more to lower.  At the end, when edges fall by parts
+of a per cent, they are held: then little changes but what is beside these edges.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.arrays import FloatArray, IntArray
-from whereish.compiled import kernel
+from whereish.arrays import FloatArray
 from whereish.privacy.maps.stencil import STENCILS
 from whereish.solvers.eikonal.cells import (
     BuiltLaw,
@@ -45,19 +43,14 @@ from whereish.solvers.eikonal.rounding_norm import longest_side
 from whereish.solvers.eikonal.settling import PROOF_BAR, Search, settled
 from whereish.solvers.eikonal.weights import Inverse, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
-from whereish.solvers.geodesic.lanes import LANES, LIMIT
+from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.geodesic.masses import integer_weights
 from whereish.solvers.geodesic.near import NearProduct
-from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
-from whereish.solvers.splines.bound import (
-    Block,
-    CellLaws,
-    SplineSlopes,
-    largest_slopes,
-)
-from whereish.solvers.splines.lattice import LATTICES, Lattice, lattice_of
-from whereish.solvers.splines.points import PARTS, sampled_slopes
+from whereish.solvers.splines.lattice import LATTICES, Lattice
+from whereish.solvers.splines.report_blocks import report_blocks
 from whereish.solvers.splines.shares import EdgeShares
+from whereish.solvers.splines.slopes import PointSlopes, points_between, slopes_between
+from whereish.threads import one_blas_thread
 
 __all__ = [
     "PROOF_BAR",
@@ -83,9 +76,10 @@ _STEEPEST = 4.0
 cell's own side is the error that counts."""
 
 _SQUARE = 1.02  # oblong cells have no shares of their own
-_BUDGET = 20  # products per round
+_BUDGET = 3  # products per round: one pass from the weights of the last
 
 
+@one_blas_thread()
 def law_between(
     eps: FloatArray,
     cell: tuple[float, float],
@@ -122,17 +116,18 @@ def law_between(
         return replace(built, gradient_factor=0.0, acceptance=1.0)
     inverse = partial(approximate_inverse_factor, framed(nodes, sides, built.frame), sides)
 
-    def at(shares: EdgeShares, last: BuiltLaw) -> BuiltLaw:
+    def at(shares: EdgeShares, last: BuiltLaw, solve: bool) -> BuiltLaw:
         """The law at those shares of the first edges."""
         edges = shares.of(first_edges, last.frame, neighbours)
-        return _with_edges(last, np.minimum(edges, most), inverse)
+        return _with_edges(last, np.minimum(edges, most), inverse if solve else None)
 
     search = Search(
-        points=lambda law: points_between(law, eps, cell),
+        points=PointSlopes(built, eps, cell),
         proof=lambda law: slopes_between(law, eps, cell, bar=PROOF_BAR),
         at=at,
+        progress=progress,
     )
-    return settled(built, search, progress)
+    return settled(built, search)
 
 
 def prices_between(
@@ -145,47 +140,6 @@ def prices_between(
         return prices
     shares = [SHARES[min(abs(i), abs(j)), max(abs(i), abs(j))] for i, j in STENCILS[32]]
     return np.asarray(prices * np.array(shares))
-
-
-def slopes_between(
-    built: BuiltLaw, eps: FloatArray, cell: tuple[float, float], *, bar: float = 0.0
-) -> SplineSlopes:
-    """Bounds of |grad ln P| / eps around every node, over all reports; sharp above `bar`."""
-    laws, levels, sides, half_rim = _spline_problem(built, eps, cell)
-    return largest_slopes(laws, levels, sides, bar=bar, half_rim=half_rim)
-
-
-def points_between(built: BuiltLaw, eps: FloatArray, cell: tuple[float, float]) -> FloatArray:
-    """|grad ln P| / eps at points around every node; 0 at those outside the map."""
-    laws, levels, sides, half_rim = _spline_problem(built, eps, cell)
-    slopes = sampled_slopes(laws, levels, sides)
-    middle = PARTS // 2
-    if half_rim and slopes.shape[0] > 1:
-        slopes[0, :, :middle], slopes[-1, :, middle + 1 :] = 0.0, 0.0
-    if half_rim and slopes.shape[1] > 1:
-        slopes[:, 0, :, :middle], slopes[:, -1, :, middle + 1 :] = 0.0, 0.0
-    return slopes
-
-
-def _spline_problem(
-    built: BuiltLaw, eps: FloatArray, cell: tuple[float, float]
-) -> tuple[CellLaws, FloatArray, tuple[float, float], bool]:
-    """Laws at the nodes, eps at the corners of the squares around them, their sides, the rim."""
-    lattice = lattice_of(eps.shape, built.used.shape)
-    law, metric = built.law, built.metric_on_map
-    rows, cols = metric.shape
-    steps, used = metric.steps, metric.weights.astype(np.float64) * metric.quantum
-    whole = float(law.table[0]) * float(law.weights.max())
-    sums = law.sums[built.secrets].astype(np.float64).reshape(rows, cols)
-    laws = CellLaws(
-        blocks=lambda: (block for _, block in report_blocks(built)),
-        log_sums=np.log(sums / whole),
-        across=used[:, :-1, steps.index((0, 1))],
-        along=used[:-1, :, steps.index((1, 0))],
-        deepest=math.log(float(law.table[0]) / float(law.table[-1])),
-    )
-    sides = lattice.sides(cell, eps.shape)
-    return laws, lattice.square_levels(eps), sides, lattice.half_rim
 
 
 def cell_laws(built: BuiltLaw, cells: NDArray[np.intp]) -> FloatArray:
@@ -204,64 +158,6 @@ def geometric_laws(built: BuiltLaw, nine: NDArray[np.intp], shares: FloatArray) 
     means = np.einsum("nc,ncy->ny", shares, logs[which.reshape(nine.shape)])
     out[:, used] = np.exp(means)
     return np.asarray(out / out.sum(axis=1, keepdims=True))
-
-
-def report_blocks(built: BuiltLaw) -> Iterator[tuple[IntArray, Block]]:
-    """Up to 64 reports at a time, with their logarithms and masses over the map's cells."""
-    law, metric, frame = built.law, built.law.metric, built.frame
-    table = law.table / float(law.table[0])
-    logs, masses = np.log(table).astype(np.float32), table.astype(np.float32)
-    shares = (law.weights / float(law.weights.max())).astype(np.float32)
-    order = metric.order[law.weights[metric.order] > 0]
-    rows, cols = metric.shape
-    cells = built.used.size
-    D = np.empty(((rows + 2 * BORDER) * metric.pitch, LANES), np.uint16)
-    A, E = np.empty((cells, LANES), np.float32), np.empty((cells, LANES), np.float32)
-    top = np.empty(cells, np.float32)
-    for start in range(0, len(order), LANES):
-        reports = order[start : start + LANES]
-        grid = metric.edges, metric.offsets, rows, cols, frame
-        _fill(D, *grid, reports, logs, masses, shares, A, E, top)
-        yield reports, (A, E, top)
-
-
-@kernel
-def _fill(
-    D: Any,
-    edges: Any,
-    offsets: Any,
-    rows: int,
-    cols: int,
-    frame: int,
-    reports: Any,
-    logs: Any,
-    masses: Any,
-    shares: Any,
-    A: Any,
-    E: Any,
-    top: Any,
-) -> None:
-    sources = np.empty(LANES, np.int64)
-    share = np.zeros(LANES, np.float32)
-    for lane in range(LANES):
-        # A short block repeats its last report, without mass: it changes no sum and no maximum.
-        y = reports[min(lane, len(reports) - 1)]
-        sources[lane] = padded_cell(y, cols)
-        if lane < len(reports):
-            share[lane] = shares[y]
-    batch_distances(D, edges, offsets, rows, cols, sources, 0)
-    pitch, at = cols + 2 * BORDER, 0
-    for i in range(frame, rows - frame):
-        for j in range(frame, cols - frame):
-            c = (i + BORDER) * pitch + j + BORDER
-            nearest = D[c, 0]
-            for lane in range(LANES):
-                d = D[c, lane]
-                nearest = min(nearest, d)
-                A[at, lane] = logs[d]
-                E[at, lane] = masses[d] * share[lane]
-            top[at] = logs[nearest]
-            at += 1
 
 
 def _first_levels(eps: FloatArray, side: float) -> FloatArray:
@@ -283,34 +179,32 @@ def _steepest_edges(
     return np.minimum(most, LIMIT).astype(np.uint16)
 
 
-def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse) -> BuiltLaw:
-    """The law with other edges, its weights solved again from the last ones.
+def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse | None) -> BuiltLaw:
+    """The law with other edges, and its weights, or new ones that are solved for from these.
 
-    `inverse` makes their preconditioner.
+    `inverse` makes the preconditioner of the latter.
     """
     law = built.law
     metric = GraphMetric(edges, law.metric.quantum)
     weights = law.weights / float(law.sums[built.secrets].mean()) * float(law.table[0])
-    solved = nonnegative_weights(
-        metric.product,
-        NearProduct(metric),
-        inverse,
-        weights,
-        tolerance=residual_allowed(built.promised),
-        budget=_BUDGET,
-    )
-    counts = integer_weights(solved.values, float(solved.image.max()))
+    if inverse is None:
+        largest, products = float(metric.product(weights).max()), 1
+    else:
+        solved = nonnegative_weights(
+            metric.product,
+            NearProduct(metric),
+            inverse,
+            weights,
+            tolerance=residual_allowed(built.promised),
+            budget=_BUDGET,
+        )
+        weights, products = solved.values, solved.products
+        largest = float(solved.image.max())
+    counts = integer_weights(weights, largest)
     sums, sweeps = metric.exact_sums(counts, law.table, built.secrets)
     edge, worst = worst_edge(edge_factors(metric, sums, built.promised), metric)
+    dropped = int((counts == 0).sum())
     lowered = CertifiedLaw(
-        metric,
-        counts,
-        sums,
-        edge,
-        worst,
-        law.rounds + 1,
-        law.products + solved.products,
-        int((counts == 0).sum()),
-        sweeps,
+        metric, counts, sums, edge, worst, law.rounds + 1, law.products + products, dropped, sweeps
     )
     return replace(built, law=lowered)

@@ -73,7 +73,8 @@ class Comparison:
 
     Attributes
     ----------
-    chosen : the law of the least of the three.
+    chosen : the first unless the least of the three is clearly less, and once reports are moved to
+        their posterior means, too.
     eikonal : of the law with solved weights and lowered prices.
     exponential : of the exponential mechanism at half the map.
     constant : of the law of the smallest level everywhere.
@@ -187,13 +188,20 @@ def law_on_cells(
     errors = _errors(own, eps, cell, neighbours, prior)
     best = min(errors, key=lambda name: errors[name])
     if errors[best] > _CLEARLY * errors["eikonal"]:
-        best = "eikonal"
-    found = own
+        return replace(own, comparison=Comparison("eikonal", **errors))
     if best == "exponential":
-        found = exponential_law(eps, cell, neighbours=neighbours)
-    elif best == "constant":
-        found = _constant_law(eps, cell, neighbours, own)
-    return replace(found, comparison=Comparison(best, **errors))
+        other = exponential_law(eps, cell, neighbours=neighbours)
+    else:
+        other = _constant_law(eps, cell, neighbours, own)
+    # What looks better as drawn, or by weights in closed form, need not be.
+    if _judged(other, cell, prior) > _CLEARLY * _judged(own, cell, prior):
+        return replace(own, comparison=Comparison("eikonal", **errors))
+    return replace(other, comparison=Comparison(best, **errors))
+
+
+def _judged(built: BuiltLaw, cell: tuple[float, float], prior: FloatArray | None) -> float:
+    """The error by which laws are compared."""
+    return judged_error(built.law, built.secrets, _centres(built.law.metric.shape, cell), prior)
 
 
 def _errors(

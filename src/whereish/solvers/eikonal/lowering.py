@@ -26,8 +26,8 @@ The next round starts from (1-r)·W - |ln Z(u) - ln Z(u')|, Z that of the law ju
 certified, which is nowhere below its prices: whatever slack lowering left is given back,
 and so is, once the weights are solved, what their flatter ln Z leaves.
 Every round ends with a certified law, and the one of the least squared error is kept, so
-rounds can only improve it; they end when one gains less than a hundredth.  That error is the
-geometric mean of two, of reports as they are drawn and moved to their posterior means: on maps of
+rounds can only improve it; they end when one gains less than a hundredth.  That error is a
+mean of two, of reports as they are drawn and moved to their posterior means: on maps of
 few nats lowering less leaves fewer and farther reports, which moved tell more and as such less.
 
 A map of many cells starts from the law of every other cell

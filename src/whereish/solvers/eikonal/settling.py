@@ -3,9 +3,15 @@
 Rounds look at the slopes at points of all squares, which are nearly the largest and cheap: shares
 of edges (:mod:`~whereish.solvers.splines.shares`) fall where these exceed eps and, in the first
 rounds, rise where there is room.  A proof then says by how much the points fall short, square by
-square; rounds go on with that, and after a second proof all edges fall or rise alike until no more
-than `_MARGIN` of the map is left.  The slopes are at most the edges' prices per length, so that a
-small enough share of all edges passes: rounds end.
+square; a few more rounds rise and fall with that, and others only fall, until no slope at a point
+exceeds eps.  Proofs and rounds that fall follow in turn until one certifies the law.  If that does
+not end, all edges fall alike: the slopes are at most the edges' prices per length, so that a small
+enough share of all edges passes.
+
+Most rounds take their slopes from what is near (:mod:`~whereish.solvers.splines.slopes`); rounds
+that only fall hold the weights, and look only around what fell.  Neither decides anything: what is
+near is compared with all reports now and then and before every proof, and the proof looks at
+everything.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
@@ -21,18 +28,24 @@ from whereish.solvers.eikonal.cells import BuiltLaw, RoundProgress
 from whereish.solvers.splines.bound import SplineSlopes
 from whereish.solvers.splines.points import point_grid
 from whereish.solvers.splines.shares import EdgeShares
+from whereish.solvers.splines.slopes import PointSlopes
 
 __all__ = ["PROOF_BAR", "Search", "settled"]
 
-PROOF_BAR = 0.985
+PROOF_BAR = 0.995
 """Slopes above that share of eps are bounded sharply in a proof, which says how much is used."""
 
 _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and after it
-_LOCAL_ROUNDS = 20  # then all edges fall alike
+_HELD = (3, 8)  # rounds for which what is far is held, while shares rise and while they fall
+_LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
+_SOLVED = 2  # rounds of falling with weights solved again; then these are held
 _ROUNDS = 60
+_PROOFS = 5  # after which all edges fall alike
 _DAMPED = 0.5
 _UNKNOWN = 0.001  # what points lack of the proven slopes, before these are known
-_AIM = 1e-3  # below 1: so far shares fall, so that rounds end
+_AIM = 1e-3  # below 1: what shares rise and fall to
+_FALL_AIM = 1.4e-3  # likewise while they only fall, so that rounds end
+_SAFE = 5e-4  # more is taken to be missing where a proof has failed
 _MARGIN = 4e-4  # of the map that need not be used
 _MOST_MISSING = 0.05  # what a proof can bound no better is left to the last scalings,
 _FALL = 0.8  # by so much at most, each
@@ -41,34 +54,114 @@ _SCALINGS = 40
 
 @dataclass(frozen=True)
 class Search:
-    """What a search asks of a law: its slopes at points, a proof of them, and that of shares."""
+    """What a search asks of a law.
 
-    points: Callable[[BuiltLaw], FloatArray]
+    Attributes
+    ----------
+    points : its slopes at points.
+    proof : proven ones.
+    at : the law of shares of edges, found from another.
+    progress : told every round and its largest slope.
+    """
+
+    points: PointSlopes
     proof: Callable[[BuiltLaw], SplineSlopes]
-    at: Callable[[EdgeShares, BuiltLaw], BuiltLaw]
+    at: Callable[[EdgeShares, BuiltLaw, bool], BuiltLaw]
+    progress: RoundProgress | None
 
 
-def settled(built: BuiltLaw, search: Search, progress: RoundProgress | None) -> BuiltLaw:
+def settled(built: BuiltLaw, search: Search) -> BuiltLaw:
     """The law after the rounds, certified."""
-    shares = EdgeShares.whole(built.used.shape)
-    missing = np.full(built.used.shape, _UNKNOWN)
-    for rising in _RISING:
+    state = _State(built, EdgeShares.whole(built.used.shape), search)
+    state.rise(_RISING[0])
+    found = search.proof(state.built)
+    state.learn(found)
+    state.rise(_RISING[1])
+    for number in range(_PROOFS):
+        state.fall(_SOLVED if number == 0 else 0)
+        found = search.proof(state.built)
+        if found.factors.max() <= 1.0:
+            break
+        state.learn(found)
+    return _scaled(state.built, found, state.shares, search)
+
+
+class _State:
+    """The law of a search, the shares of its edges, and what points are known to lack."""
+
+    def __init__(self, built: BuiltLaw, shares: EdgeShares, search: Search) -> None:
+        self.built, self.shares, self._search = built, shares, search
+        self._missing = np.full(built.used.shape, _UNKNOWN)
+        self._age = 0
+        self._last = np.zeros(0)
+        self._whole: tuple[BuiltLaw, FloatArray] | None = None  # a law and its slopes
+
+    def rise(self, rounds: int) -> None:
+        """Rounds in which shares fall where slopes exceed eps, and rise where there is room."""
+        for _ in range(rounds):
+            slopes = self._slopes(self._age % _HELD[0] == 0)
+            self._take(EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(_DAMPED))
+
+    def fall(self, solved: int) -> None:
+        """Rounds in which shares fall, until no slope at a point exceeds eps.
+
+        In so many of them weights are solved again, then they are held.
+        """
+        changed = None
         for number in range(_ROUNDS):
-            slopes = search.points(built) + missing[:, :, None, None]
+            slopes = self._slopes(self._age % _HELD[1] == 0, changed)
+            if slopes.max() <= 1.0:
+                slopes = self._slopes(True)
             worst = float(slopes.max())
-            if progress is not None:
-                progress(built.law.rounds, worst)
-            if number >= rising and worst <= 1.0:
-                break
-            left = EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM))
-            left = left.damped(_DAMPED if number < rising else 0.0)
-            shares = shares.times(left if number < _LOCAL_ROUNDS else 1.0 / worst)
-            built = search.at(shares, built)
-        found = search.proof(built)
-        short = found.factors - slopes.max(axis=(2, 3))
-        missing = missing + np.where(found.factors > PROOF_BAR, short, 0.0)
-        missing = np.minimum(missing, _MOST_MISSING)
-    return _scaled(built, found, shares, search)
+            if worst <= 1.0:
+                return
+            # All that is within the aim falls: else neighbours would push each other over in turn.
+            left = EdgeShares.left_by(point_grid(slopes) / (1.0 - _FALL_AIM)).damped(0.0)
+            solve = number < solved
+            self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
+            # With weights held, slopes change where edges do.
+            here = _around(_around(slopes.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
+            changed = None if solve or number >= _LOCAL_ROUNDS else here
+
+    def learn(self, proven: SplineSlopes) -> None:
+        """What points lack of slopes that were proven."""
+        points = self._slopes(True).max(axis=(2, 3)) - self._missing
+        missing = np.where(proven.factors > PROOF_BAR, proven.factors - points, self._missing)
+        missing += _SAFE * (proven.factors > 1.0)
+        self._missing = np.minimum(missing, _MOST_MISSING)
+
+    def _slopes(self, whole: bool, changed: NDArray[np.bool_] | None = None) -> FloatArray:
+        """Slopes at points with what these lack, of all reports or of near ones.
+
+        If only those in some squares have changed, the others are as they were.
+        """
+        points, known = self._search.points, self._whole
+        if known is not None and known[0] is self.built:
+            found = known[1]
+        elif whole:
+            found = points.hold(self.built)
+            self._age, self._whole = 1, (self.built, found)
+        else:
+            found = points.near(self.built, changed)
+            self._age += 1
+            if changed is not None:
+                found = np.where(changed[:, :, None, None], found, self._last)
+        self._last = found
+        slopes = found + self._missing[:, :, None, None]
+        if self._search.progress is not None:
+            self._search.progress(self.built.law.rounds, float(slopes.max()))
+        return np.asarray(slopes)
+
+    def _take(self, left: EdgeShares | float, *, solve: bool = True) -> None:
+        """Go on with what is left of the shares, with weights that are solved for or held."""
+        self.shares = self.shares.times(left)
+        self.built = self._search.at(self.shares, self.built, solve)
+
+
+def _around(values: FloatArray) -> FloatArray:
+    """The largest of each square and the eight around it."""
+    wide = np.pad(values, 1)
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(wide, (3, 3)).max(axis=(2, 3)))
 
 
 def _scaled(built: BuiltLaw, found: SplineSlopes, shares: EdgeShares, search: Search) -> BuiltLaw:
@@ -85,7 +178,7 @@ def _scaled(built: BuiltLaw, found: SplineSlopes, shares: EdgeShares, search: Se
         elif certified is not None:
             break
         shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, PROOF_BAR), _FALL))
-        built = search.at(shares, built)
+        built = search.at(shares, built, False)
         found = search.proof(built)
     if certified is None:
         raise SolverError("lowering the privacy map for places between cells did not settle")

@@ -42,7 +42,10 @@ End: TypeAlias = Literal["reached", "spent", "hopeless"]
 
 _COARSE = 3.0  # times the tolerance of a pass: far from the final active set that tells as well
 _FIRST_AIM = 30.0  # times the tolerance, at most: rougher weights have the wrong signs
-_NEAR_COST = 0.25  # of a product with all of E, or less
+_NEAR_COST = 0.1  # of a product with all of E, or less where few cells have weight
+_HALVINGS = 6  # of a step that drops cells
+_RAISED = 1e-3  # of what is minimised: less is what exchanges near the end and rounding bring
+_FAR_OUT = 30.0  # times the largest weight: nothing below that becomes a weight again
 _STALE = 0.002  # of the cells changed since the factor was made: time for another
 
 
@@ -112,35 +115,47 @@ class _Exchange:
         """
         end, rough = self.products + budget, _COARSE * tolerance
         while self.products < end:
+            before = self.weights, self.image
             self._conjugate_gradients(target, rough, end)
-            if not self.free.all() and hopeless(self.image - target, rough):
-                self._drop_negative()
+            given_up = not self.free.all() and hopeless(self.image - target, rough)
+            dropped = self._drop_negative(target, *before)
+            if given_up:
                 return "hopeless"
-            if not self._drop_negative():
+            if not dropped:
                 lacking = ~self.free & (self.image < target - 10 * rough)
                 if not lacking.any() and rough <= tolerance:
                     return "reached"
                 self.free |= lacking
             left = np.abs(np.where(self.free, target - self.image, 0.0)).max()
             rough = max(tolerance, min(0.1 * float(left), _COARSE * tolerance))
-        self._drop_negative()
         return "spent"
 
-    def _drop_negative(self) -> bool:
-        """Take the cells of negative weight out; whether there are any."""
-        negative = self.weights < 0
-        if not negative.any():
+    def _drop_negative(self, target: FloatArray, weights: FloatArray, image: FloatArray) -> bool:
+        """Take the cells of negative weight out; whether there are any.
+
+        Without them w'A w/2 - b'w may be larger by far than at the `weights` before, with their
+        `image`: then half of the step is gone, or a quarter of it, ..., and cells are dropped that
+        are negative after that.
+        """
+        if not (self.weights < 0).any():
             return False
-        self.free = self.free & ~negative
-        self.weights = np.where(self.free, self.weights, 0.0)
-        self.image = self.product(self.weights)
-        self.products += 1
+        step, before = self.weights - weights, _energy(weights, image, target)
+        most = before + _RAISED * abs(before)
+        for halvings in range(_HALVINGS + 1):
+            moved = weights + 0.5**halvings * step
+            self.weights = np.maximum(moved, 0.0)
+            self.image = self.product(self.weights)
+            self.products += 1
+            if _energy(self.weights, self.image, target) <= most:
+                break
+        self.free = self.free & (moved >= 0)
         return True
 
     def _conjugate_gradients(self, target: FloatArray, tolerance: float, end: float) -> None:
         """Solve (A·w)_F = b on the free cells F."""
         residual = np.where(self.free, target - self.image, 0.0)
         direction, rz, first = np.zeros_like(residual), 1.0, True
+        lowest = -_FAR_OUT * float(self.weights.max())
         while np.abs(residual).max() > tolerance and self.products < end:
             z = np.where(self.free, self._factor().preconditioned(residual), 0.0)
             rz, previous = float(residual @ z), rz
@@ -149,11 +164,13 @@ class _Exchange:
             image = self.product(direction)
             self.products += 1
             curvature = float(direction @ image)
-            if curvature <= 0.0:  # the near operator need not be positive definite
+            if curvature <= 0.0:  # neither A nor its near part need be positive definite
                 break
             self.weights = self.weights + (rz / curvature) * direction
             self.image = self.image + (rz / curvature) * image
             residual = np.where(self.free, target - self.image, 0.0)
+            if self.weights.min() < lowest:  # nor is a minimum far outside of any use
+                break
 
     def _factor(self) -> Factor:
         """The preconditioner's factor, for about the cells that are free."""
@@ -161,6 +178,11 @@ class _Exchange:
         if known is None or (known[0] != self.free).mean() > _STALE:
             known = self._known = self.free.copy(), self.inverse(self.free)
         return known[1]
+
+
+def _energy(weights: FloatArray, image: FloatArray, target: FloatArray) -> float:
+    """w'A w/2 - b'w."""
+    return float(weights @ (0.5 * image - target))
 
 
 def nonnegative_weights(
@@ -189,15 +211,18 @@ def nonnegative_weights(
     inverse : the preconditioner's factor for a set of free cells.
     start : a first guess.
     tolerance : the residual asked for.
-    budget : products with E, near ones counted as a quarter; when they are spent, what is there is
+    budget : products with E, near ones counted as a tenth; when they are spent, what is there is
         returned.
     hopeless : asked about E·w - 1 and its residual once cells are dropped, says whether the caller
         will not use these weights as they are; then, too, they are returned.
     """
     free = start > 0
     first = np.where(free, start, 0.0)
+    image = product(first)
+    scale = float(first.sum()) / float(first @ image)  # the best multiple of the guess
+    first, image = scale * first, scale * image
     solver = _Exchange(near, inverse, first, near(first), free)
-    found = Weights.of(first, product(first), 1)
+    found = Weights.of(first, image, 1)
     while (left := budget - found.products - _NEAR_COST * solver.products) > 0:
         aim = max(tolerance / 2, min(found.residual / 20, _FIRST_AIM * tolerance))
         target = 1.0 - (found.image - solver.image)

@@ -25,7 +25,14 @@ from whereish.errors import InvalidInput
 from whereish.privacy.maps.stencil import STENCILS, edge_slices
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.masses import check_sums, checked_weights
-from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, exact_sums, products, settle
+from whereish.solvers.geodesic.sweeps import (
+    BORDER,
+    batch_distances,
+    exact_sums,
+    products,
+    settle,
+    spread_products,
+)
 
 __all__ = ["HORIZON", "LARGEST_MAP", "GraphMetric"]
 
@@ -36,6 +43,7 @@ LARGEST_MAP = 2**18
 """Cells of the largest map: all pairs of 512 x 512 take minutes per product."""
 
 _TILE = 8  # sources of one batch form a tile of 8 x 8 cells, which settle in few sweeps
+_SPARSE = 0.9  # of the cells: where a vector has fewer that are not 0, searches start from these
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +159,32 @@ class GraphMetric:
             out[start : start + LANES] = D[cells].T[: count - start]
         return out
 
-    def product(self, values: FloatArray, core: int = 0, *, horizon: float = HORIZON) -> FloatArray:
+    def product(
+        self,
+        values: FloatArray,
+        core: int = 0,
+        *,
+        horizon: float = HORIZON,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> FloatArray:
         """e^{-max(d, core)}·values, for a vector over the cells or a matrix (cells, sides).
 
         A nearer `horizon` H gives max(e^{-max(d, core)} - e^{-H}, 0)·values, which costs less by
-        about (H/22)^2 where the map is wider than that.
+        about (H/22)^2 where the map is wider than that.  A vector costs its share of cells that are
+        not 0, a matrix that of the cells where the product is `wanted`; it is 0 elsewhere.
         """
-        sides = np.ascontiguousarray(values.reshape(self.cells, -1), np.float32)
         rate = np.float32(self.quantum / math.log(2.0))
         farthest = min(round(horizon / self.quantum), LIMIT)
+        if values.ndim == 1 and np.count_nonzero(values) < _SPARSE * self.cells:
+            sources = self.order[values[self.order] != 0]
+            single = values[sources].astype(np.float32)
+            return spread_products(
+                self.edges, self.offsets, *self.shape, sources, single, rate, core, farthest
+            )
+        sides = np.ascontiguousarray(values.reshape(self.cells, -1), np.float32)
+        sources = self.order if wanted is None else self.order[wanted[self.order]]
         out, _ = products(
-            self.edges, self.offsets, *self.shape, self.order, sides, rate, core, farthest
+            self.edges, self.offsets, *self.shape, sources, sides, rate, core, farthest
         )
         return out.reshape(values.shape)
 

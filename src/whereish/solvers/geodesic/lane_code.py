@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from whereish.solvers.geodesic.lanes import LANES
 
-__all__ = ["accumulate", "relax"]
+__all__ = ["accumulate", "relax", "weighed"]
 
 _I32 = ir.IntType(32)
 _WORD = ir.IntType(16)
@@ -69,6 +69,38 @@ def _call(builder: Any, name: str, vector: Any, *arguments: Any) -> Any:
     return builder.call(function, arguments)
 
 
+def _decay(builder: Any, d: Any, cell: Any, rate: Any) -> Any:
+    """2^(-rate·D[cell]) in every lane."""
+    lanes = ir.Constant(cell.type, LANES)
+    words = _load(builder, d, builder.mul(cell, lanes), _WORDS, 2)
+    x = builder.fmul(builder.uitofp(words, _FLOATS), _splat(builder, builder.fneg(rate), _FLOATS))
+    whole = _call(builder, "rint", _FLOATS, x)
+    part = builder.fsub(x, whole)
+    power = ir.Constant(_FLOATS, [_EXP2[0]] * LANES)
+    for coefficient in _EXP2[1:]:
+        constant = ir.Constant(_FLOATS, [coefficient] * LANES)
+        power = _call(builder, "fmuladd", _FLOATS, power, part, constant)
+    exponent = builder.shl(builder.fptosi(whole, _INTS), ir.Constant(_INTS, [23] * LANES))
+    return builder.bitcast(builder.add(builder.bitcast(power, _INTS), exponent), _FLOATS)
+
+
+def _sum(builder: Any, vector: Any) -> Any:
+    """The sum of all lanes, by halves: in the same order on every machine."""
+    width = LANES
+    while width > 1:
+        width //= 2
+        nothing = ir.Constant(vector.type, ir.Undefined)
+        indices = ir.VectorType(_I32, width)
+        low, high = (
+            builder.shuffle_vector(
+                vector, nothing, ir.Constant(indices, list(range(first, first + width)))
+            )
+            for first in (0, width)
+        )
+        vector = builder.fadd(low, high)
+    return builder.extract_element(vector, ir.Constant(_I32, 0))
+
+
 @intrinsic  # type: ignore[untyped-decorator]
 def relax(
     typing: Any, D: Any, c: Any, weights: Any, first: Any, offsets: Any, sign: Any, count: Any
@@ -120,18 +152,7 @@ def accumulate(typing: Any, total: Any, D: Any, c: Any, values: Any, at: Any, ra
             builder, context.make_array(sig.args[0])(context, builder, args[0]).shape
         )
         sides, lanes = shape[0], ir.Constant(args[2].type, LANES)
-        words = _load(builder, d, builder.mul(args[2], lanes), _WORDS, 2)
-        x = builder.fmul(
-            builder.uitofp(words, _FLOATS), _splat(builder, builder.fneg(args[5]), _FLOATS)
-        )
-        whole = _call(builder, "rint", _FLOATS, x)
-        part = builder.fsub(x, whole)
-        power = ir.Constant(_FLOATS, [_EXP2[0]] * LANES)
-        for coefficient in _EXP2[1:]:
-            constant = ir.Constant(_FLOATS, [coefficient] * LANES)
-            power = _call(builder, "fmuladd", _FLOATS, power, part, constant)
-        exponent = builder.shl(builder.fptosi(whole, _INTS), ir.Constant(_INTS, [23] * LANES))
-        decay = builder.bitcast(builder.add(builder.bitcast(power, _INTS), exponent), _FLOATS)
+        decay = _decay(builder, d, args[2], args[5])
         first = builder.mul(args[4], sides)
         with cgutils.for_range(builder, sides) as loop:
             value = builder.load(builder.gep(v, [builder.add(first, loop.index)]))
@@ -146,5 +167,19 @@ def accumulate(typing: Any, total: Any, D: Any, c: Any, values: Any, at: Any, ra
             )
             _store(builder, new, sums, row, _FLOATS, 4)
         return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def weighed(typing: Any, D: Any, c: Any, shares: Any, rate: Any) -> Any:
+    """The sum over the lanes of ``shares·2^(-rate·D[c])``; `shares` are LANES float32."""
+    signature = types.float32(D, types.intp, shares, types.float32)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        d, v = (_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
+        decay = _decay(builder, d, args[1], args[3])
+        first = ir.Constant(args[1].type, 0)
+        return _sum(builder, builder.fmul(decay, _load(builder, v, first, _FLOATS, 4)))
 
     return signature, codegen

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
-from whereish.solvers.geodesic.lanes import LANES, LIMIT, accumulate, relax
+from whereish.solvers.geodesic.lanes import LANES, LIMIT, accumulate, relax, weighed
 from whereish.solvers.geodesic.masses import SUM_LIMIT
 from whereish.solvers.geodesic.windows import BORDER, near_distances, nothing_reached, padded_cell
 
@@ -34,6 +34,8 @@ __all__ = [
     "padded_cell",
     "products",
     "settle",
+    "spread_products",
+    "spread_window",
     "window_sums",
 ]
 
@@ -172,6 +174,59 @@ def products(
         for lane in range(min(LANES, len(order) - start)):
             out[order[start + lane]] = total[:, lane]
     return out, most
+
+
+@kernel
+def spread_window(
+    D: Words,
+    starts: IntArray,
+    reach: IntArray,
+    cols: int,
+    shares: NDArray[np.float32],
+    rate: np.float32,
+    horizon: int,
+    out: FloatArray,
+) -> None:
+    """Add what the sources of a batch spread, `shares`·2^(-rate·D), to `out` at every cell.
+
+    D, `starts` and `horizon` are as in :func:`window_sums`.
+    """
+    beyond = 0.0
+    if horizon < LIMIT:
+        beyond = shares.astype(np.float64).sum() * 2.0 ** (-rate * np.float32(horizon))
+    for i in range(len(reach)):
+        for j in range(reach[i, 0], reach[i, 1] + 1):
+            out[i * cols + j] += weighed(D, starts[i] + j, shares, rate) - beyond
+
+
+@kernel
+def spread_products(
+    edges: Words,
+    offsets: IntArray,
+    rows: int,
+    cols: int,
+    sources: IntArray,
+    values: NDArray[np.float32],
+    rate: np.float32,
+    core: int,
+    horizon: int,
+) -> FloatArray:
+    """E·v as in :func:`products`, searched from where v is not 0: E is symmetric.
+
+    `values` is one for each of the `sources`, which are unpadded and share batches in their order.
+    """
+    D, reach = nothing_reached(rows, cols, horizon)
+    starts = (np.arange(rows) + BORDER) * (cols + 2 * BORDER) + BORDER
+    out, shares = np.zeros(rows * cols), np.zeros(LANES, np.float32)
+    for start in range(0, len(sources), LANES):
+        near_distances(D, edges, offsets, rows, cols, sources, start, reach, horizon)
+        if core > 0:
+            np.maximum(D, np.uint16(core), D)
+        shares[:] = 0.0
+        for lane in range(min(LANES, len(sources) - start)):
+            shares[lane] = values[start + lane]
+        spread_window(D, starts, reach, cols, shares, rate, horizon, out)
+    return out
 
 
 @kernel
