@@ -33,6 +33,17 @@ _COINS = "tests/sampling/test_spline.py::test_coins_agree_with_balls_and_leave_o
 
 MUTANTS = (
     Mutant(
+        "reports beyond the horizon forgotten",
+        _BLOCKS,
+        "flat[here] = True",
+        "flat[here] = False",
+        (
+            "tests/solvers/splines/test_report_blocks.py"
+            "::test_reports_that_are_all_far_count_in_a_proof",
+        ),
+        "the slope of a report that is far from a place is that of the mean, and not looked at",
+    ),
+    Mutant(
         "mean slope as if it were quadratic",
         _BOUND,
         "radius[mine] = apart + off",
@@ -153,8 +164,8 @@ MUTANTS = (
     Mutant(
         "moments of the wrong axis",
         _BLOCKS,
-        "o[2] += _total(gy, q)",
-        "o[1] += _total(gy, q)",
+        "o[2] += total(gy, q)",
+        "o[1] += total(gy, q)",
         (_MEAN, _HOLDS),
         "the mean slope is another one",
     ),

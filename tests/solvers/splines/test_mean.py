@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whereish.solvers.eikonal import between
 from whereish.solvers.eikonal.between import law_between, slopes_between
+from whereish.solvers.splines import slopes as slopes_module
 from whereish.solvers.splines.blocks import raise_fine_slopes
 from whereish.solvers.splines.bound import (
     CellLaws,
@@ -41,13 +41,13 @@ def test_the_mean_lies_in_its_enclosure(level, monkeypatch):
     """m = E[G] by the law itself, against the control points and their radius."""
     built = law_between(hills(7, 8, level), CELL)
     seen: list[CellLaws] = []
-    bound = between.largest_slopes
+    bound = slopes_module.largest_slopes
 
     def spy(laws, levels, cell, **options):
         seen.append(laws)
         return bound(laws, levels, cell, **options)
 
-    monkeypatch.setattr(between, "largest_slopes", spy)
+    monkeypatch.setattr(slopes_module, "largest_slopes", spy)
     slopes_between(built, hills(7, 8, level), CELL)
     law, (rows, cols) = built.law, built.used.shape
     eps = built.used.ravel()
@@ -130,7 +130,9 @@ def test_the_slope_is_looked_for_on_every_sixteenth(bar):
         levels, best = np.ones((9, 16, 9), np.float32), np.zeros(1)
         none = np.zeros((1, 16, 9, 2), np.float32)
         off = np.zeros((1, 16))
-        raise_fine_slopes(A, np.array([4]), (3, 3), CELL, none, levels, off, bar, best)
+        block = A, np.ones_like(A), np.zeros(9, np.float32)
+        whole = np.zeros((9, 9, 2), np.float32), np.ones((9, 9), np.float32), np.zeros(9)
+        raise_fine_slopes(block, np.array([4]), (3, 3), CELL, whole, none, levels, off, bar, best)
         # Along the axis the spline's slope runs from 0 to the difference of the outer two cells.
         assert best[0] == pytest.approx(3.0, rel=1e-6)
 
@@ -188,7 +190,7 @@ def test_changes_are_those_of_all_nine_cells():
 @pytest.mark.parametrize("level", [0.05, 1.0, 3.0])
 def test_single_precision_moves_the_mean_by_no_more_than_is_counted(level):
     built = law_between(hills(7, 8, level), CELL)
-    laws = between._spline_problem(built, hills(7, 8, level), CELL)[0]
+    laws = slopes_module.spline_laws(built)
     law, (rows, cols) = built.law, built.used.shape
     used = law.weights > 0
     logs = np.log(law.table[law.metric.distances(built.secrets)][:, used] / float(law.table[0]))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.splines.lane_sums import exponentials, total
 
 __all__ = [
     "Block",
@@ -32,7 +33,10 @@ __all__ = [
 ]
 
 Block: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
-"""Logarithms a_y(c) and masses, (cells, 64) each, and the largest logarithm of each cell."""
+"""Logarithms a_y(c) and masses, (cells, 64) each, and the largest logarithm of each cell.
+
+The last is -inf where the block's reports all have the same logarithm at all nine cells around,
+and so no gradient; the others may then be anything."""
 
 
 def _polar_weights(s: float, t: float) -> list[float]:
@@ -52,32 +56,6 @@ _FOURTHS: NDArray[np.float32] = np.array(
     np.float32,
 )
 """From control points along an axis to those on its q-th fourth: (4, 3, 3), exact in binary."""
-
-
-@kernel
-def _total(p: Any, q: Any) -> float:
-    """The sum of 64 numbers, pairwise."""
-    for k in range(8):
-        q[k] = ((p[k] + p[k + 8]) + (p[k + 16] + p[k + 24])) + (
-            (p[k + 32] + p[k + 40]) + (p[k + 48] + p[k + 56])
-        )
-    total = 0.0
-    for k in range(8):
-        total += np.float64(q[k])
-    return total
-
-
-@kernel
-def _exponentials(w: Any, halvings: int) -> None:
-    """w <- exp(w·2^halvings), for |w| <= 1/4: Taylor to degree 6, then squared."""
-    one = np.float32(1.0)
-    for k in range(LANES):
-        x = w[k]
-        p = np.float32(1 / 24) + x * (np.float32(1 / 120) + x * np.float32(1 / 720))
-        w[k] = one + x * (one + x * (np.float32(0.5) + x * (np.float32(1 / 6) + x * p)))
-    for _ in range(halvings):
-        for k in range(LANES):
-            w[k] = w[k] * w[k]
 
 
 @kernel
@@ -113,7 +91,6 @@ def add_sums(
     block: Block,
     exponents: tuple[NDArray[np.float32], NDArray[np.int64]],
     mine: NDArray[np.int64],
-    counts: NDArray[np.int64],
     shape: tuple[int, int],
     cell: tuple[float, float],
     spline: tuple[NDArray[np.float32], NDArray[np.float32]],
@@ -122,9 +99,8 @@ def add_sums(
 ) -> None:
     """Add a block's masses and masses times G_x, G_y at points of the cells `mine` to `out`.
 
-    `spline` has its weights and slopes, (n, 3) each, at the n points along an axis, of which the
-    first `counts` (mine, 2) are taken; `out` is (mine, n, n, 3), and `kept` gets the masses at the
-    cells.  Cells whose largest logarithm is
+    `spline` has its weights and slopes, (n, 3) each, at the n points along an axis; `out` is
+    (mine, n, n, 3), and `kept` gets the masses at the cells.  Cells whose largest logarithm is
     below a floor, the first of `exponents`, are left out; exponents are halved as often as the
     second says.
     """
@@ -146,24 +122,24 @@ def add_sums(
         if top[here] < floor[here]:
             continue
         around(here // shape[1], here % shape[1], shape, cells)
-        kept[index] += _total(E[here], q)
+        kept[index] += total(E[here], q)
         scale = np.float32(1.0 / (1 << halvings[here]))
-        for v in range(counts[index, 0]):
+        for v in range(len(weights)):
             down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
-            for h in range(counts[index, 1]):
+            for h in range(len(weights)):
                 w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
                 g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
                 for k in range(LANES):
                     w[k] = (w0 * a[0, k] + w1 * a[1, k] + w2 * a[2, k]) * scale
-                _exponentials(w, halvings[here])
+                exponentials(w, halvings[here])
                 for k in range(LANES):
                     w[k] = w[k] * E[here, k]
                     gx[k] = w[k] * (g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k])
                     gy[k] = w[k] * (w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k])
                 o = out[index, v, h]
-                o[0] += _total(w, q)
-                o[1] += _total(gx, q)
-                o[2] += _total(gy, q)
+                o[0] += total(w, q)
+                o[1] += total(gx, q)
+                o[2] += total(gy, q)
 
 
 @kernel
@@ -256,7 +232,7 @@ def _gradients(A: Any, c: Any, cell: Any, mean: Any, VX: Any, VY: Any) -> None:
 
 @kernel
 def raise_slopes(
-    A: NDArray[np.float32],
+    block: Block,
     shape: tuple[int, int],
     cell: tuple[float, float],
     mean: NDArray[np.float32],
@@ -265,18 +241,24 @@ def raise_slopes(
     known: NDArray[np.bool_],
     bar: float,
     best: FloatArray,
+    flat: NDArray[np.bool_],
 ) -> None:
     """Raise `best`, per cell, to the largest bound of |G - m| / eps over a block's reports.
 
     `mean` (cells, 9, 2) has the control points of a biquadratic M with |m - M| / eps <= `extra`;
     `levels` 1/eps^2 at control points, of cells, their quarters and their sixteenths, that are
     nowhere above eps.  A square is cut into quarters, and these again, while its bound exceeds
-    both `bar` and what the cell has already.  Cells that are `known` are left alone.
+    both `bar` and what the cell has already.  Cells that are `known` are left alone, and so are
+    those around which the block is flat, which are marked in `flat`.
     """
+    A, _, tops = block
     on_cells, on_quarters, on_sixteenths = levels
     cells, V, Q, S, scratch, top = _room()
     for here in range(len(best)):
         if known[here]:
+            continue
+        if tops[here] == -np.inf:
+            flat[here] = True
             continue
         around(here // shape[1], here % shape[1], shape, cells)
         _gradients(A, cells, cell, mean[here], V[0], V[1])
@@ -345,10 +327,11 @@ def _quarter_levels(inverse: Any, which: int, out: Any) -> None:
 
 @kernel
 def raise_fine_slopes(
-    A: NDArray[np.float32],
+    block: Block,
     mine: NDArray[np.int64],
     shape: tuple[int, int],
     cell: tuple[float, float],
+    whole: tuple[NDArray[np.float32], NDArray[np.float32], FloatArray],
     mean: NDArray[np.float32],
     on_sixteenths: NDArray[np.float32],
     extra: FloatArray,
@@ -358,15 +341,25 @@ def raise_fine_slopes(
     """As :func:`raise_slopes` for the cells `mine`, with an M of its own on every sixteenth.
 
     `mean` is (mine, 16, 9, 2), `extra` (mine, 16), `best` over `mine`.  Sixteenths are cut into
-    quarters again where that is not enough.
+    quarters again where that is not enough.  `whole` has mean, levels and extra of the cells, as
+    for :func:`raise_slopes`: where their bound is no more than `best` already, nothing is raised.
     """
+    A, _, tops = block
+    on_cells, levels, off_cells = whole
     none = np.zeros((9, 2), np.float32)
     inverse = np.empty(9, np.float32)
     cells, V, strip, S, scratch, top = _room()
     piece = np.empty_like(S)
     for index in range(len(mine)):
         here = mine[index]
+        if tops[here] == -np.inf:
+            continue
         around(here // shape[1], here % shape[1], shape, cells)
+        _gradients(A, cells, cell, on_cells[here], V[0], V[1])
+        bound = np.sqrt(_worst(V, levels[here], top)) + off_cells[here]
+        if bound <= max(bar, best[index]):
+            best[index] = max(best[index], bound)
+            continue
         _gradients(A, cells, cell, none, V[0], V[1])
         for i in range(4):
             for m in range(9):

@@ -48,11 +48,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
+from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.splines.blocks import Block, add_sums, raise_fine_slopes, raise_slopes
 from whereish.solvers.splines.interpolation import (
     chebyshev_points,
@@ -62,7 +64,7 @@ from whereish.solvers.splines.interpolation import (
 )
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
-__all__ = ["Block", "CellLaws", "SplineSlopes", "largest_slopes", "mean_slopes"]
+__all__ = ["Block", "CellLaws", "SplineSlopes", "exponents", "largest_slopes", "mean_slopes"]
 
 _ROUNDING = 2.0**-18
 _PROVEN = 1e-4  # of eps: how well the mean is interpolated
@@ -163,19 +165,28 @@ def largest_slopes(
             i2[outside], i4[np.repeat(outside, 4, axis=1)] = 0.0, 0.0
         inverse = (i1, i2, i4)
         controls = mean.controls.astype(np.float32)
-        for A, _, _ in laws.blocks():
-            raise_slopes(A, shape, cell, controls, inverse, extra, known, bar, best)
+        flat = np.zeros(len(best), np.bool_)
+        for block in laws.blocks():
+            raise_slopes(block, shape, cell, controls, inverse, extra, known, bar, best, flat)
+        none = _flat_block(flat)
+        raise_slopes(none, shape, cell, controls, inverse, extra, known, bar, best, flat.copy())
         # Where that does not suffice, the mean is not quadratic enough: in sixteenths it is.
         failing = np.flatnonzero(best > bar)
         pieces, off = mean.pieces(failing)
         margin = off / e4[failing].min(axis=2)
         sharper = np.zeros(len(failing))
-        for A, _, _ in laws.blocks() if len(failing) else ():
-            controls = pieces.astype(np.float32)
-            raise_fine_slopes(A, failing, shape, cell, controls, i4, margin, bar, sharper)
+        whole, fine = (controls, i1, extra), pieces.astype(np.float32)
+        for block in chain(laws.blocks(), [none]) if len(failing) else ():
+            raise_fine_slopes(block, failing, shape, cell, whole, fine, i4, margin, bar, sharper)
         best[failing] = np.minimum(best[failing], sharper)
     factors = (best * (1.0 + _ROUNDING)).reshape(shape)
     return SplineSlopes(np.where(np.isfinite(factors), factors, np.inf), mean.acceptance)
+
+
+def _flat_block(flat: NDArray[np.bool_]) -> Block:
+    """Reports without gradient, at the cells around which a block has been `flat`."""
+    zeros = np.zeros((len(flat), LANES), np.float32)
+    return zeros, zeros, np.where(flat, 0.0, -np.inf).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,40 +267,31 @@ def _halvings(change: tuple[FloatArray, FloatArray]) -> NDArray[np.int64]:
     return np.ceil(np.log2(ratio)).astype(np.int64)
 
 
-def mean_slopes(
-    laws: CellLaws,
-    cell: tuple[float, float],
-    points: FloatArray,
-    counts: NDArray[np.int64] | None = None,
-) -> FloatArray:
-    """(cells, n, n, 2) the mean m at n points along each axis of every cell, across and down.
+def exponents(laws: CellLaws) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Logarithms below which a cell's masses are left out of sums, and halvings of exponents."""
+    change = laws.change
+    floor = (-(_FAR + change[0] + change[1])).astype(np.float32).ravel()
+    return floor, _halvings(change).ravel()
 
-    With `counts` (cells, 2) it is taken at so many of them, the first, and 0 at the others.
-    """
-    sums, _ = _sums(laws, cell, np.arange(laws.log_sums.size), points, counts)
-    mass = sums[..., :1]
-    return np.asarray(sums[..., 1:] / np.where(mass > 0.0, mass, 1.0))
+
+def mean_slopes(laws: CellLaws, cell: tuple[float, float], points: FloatArray) -> FloatArray:
+    """(cells, n, n, 2) the mean m at n points along each axis of every cell, across and down."""
+    sums, _ = _sums(laws, cell, np.arange(laws.log_sums.size), points)
+    return np.asarray(sums[..., 1:] / sums[..., :1])
 
 
 def _sums(
-    laws: CellLaws,
-    cell: tuple[float, float],
-    mine: NDArray[np.intp],
-    points: FloatArray,
-    counts: NDArray[np.int64] | None = None,
+    laws: CellLaws, cell: tuple[float, float], mine: NDArray[np.intp], points: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Sums (mine, n, n, 3) at points of the cells `mine`, and the share of mass left out."""
-    if counts is None:
-        counts = np.full((len(mine), 2), len(points))
-    change, n = laws.change, len(points)
-    weights, slopes = (f(points).astype(np.float32) for f in (spline_weights, spline_slopes))
-    floor = (-(_FAR + change[0] + change[1])).astype(np.float32).ravel()
+    n = len(points)
+    spline = spline_weights(points).astype(np.float32), spline_slopes(points).astype(np.float32)
     out = np.zeros((len(mine), n, n, 3))
     kept = np.zeros(len(mine))
-    exponents, spline = (floor, _halvings(change).ravel()), (weights, slopes)
     shape = (laws.log_sums.shape[0], laws.log_sums.shape[1])
+    limits = exponents(laws)
     for block in laws.blocks():
-        add_sums(block, exponents, mine, counts, shape, cell, spline, out, kept)
+        add_sums(block, limits, mine, shape, cell, spline, out, kept)
     share = kept / np.exp(laws.log_sums.ravel()[mine])
     return out, np.maximum(1.0 - share, 0.0)
 

@@ -3,7 +3,8 @@
 A slope is continuous from square to square, so that the points between two are looked at once.
 
 A search for a law needs to know where it is too steep and where there is room, many times; a proof
-(:mod:`~whereish.solvers.splines.bound`) is made of what it finds.
+(:mod:`~whereish.solvers.splines.bound`) is made of what it finds.  Most times it need not look at
+all points, nor at all reports: what is chosen, and what is far, are the caller's.
 """
 
 from __future__ import annotations
@@ -11,47 +12,113 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from whereish.arrays import FloatArray
+from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.splines.blocks import around, down_columns, largest
-from whereish.solvers.splines.bound import CellLaws, mean_slopes
+from whereish.solvers.splines.bound import CellLaws, exponents
+from whereish.solvers.splines.lane_sums import exponentials, total
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
-__all__ = ["PARTS", "point_grid", "sampled_slopes"]
+__all__ = [
+    "PARTS",
+    "Chosen",
+    "all_points",
+    "point_grid",
+    "sampled_means",
+    "sampled_slopes",
+    "share_points",
+]
 
 PARTS = 4
 """Into so many parts points cut a square along each axis."""
 
 _POINTS: FloatArray = np.linspace(-0.5, 0.5, PARTS + 1)
+_SPLINE = tuple(f(_POINTS).astype(np.float32) for f in (spline_weights, spline_slopes))
 
 
-def sampled_slopes(laws: CellLaws, levels: FloatArray, cell: tuple[float, float]) -> FloatArray:
+Chosen = NDArray[np.bool_]
+"""(rows, cols, 5, 5) which points of squares are looked at."""
+
+
+def all_points(shape: tuple[int, ...]) -> Chosen:
+    """Every point of a grid of squares, those between two in the later one."""
+    chosen = np.ones((*shape, PARTS + 1, PARTS + 1), np.bool_)
+    chosen[:-1, :, PARTS] = False
+    chosen[:, :-1, :, PARTS] = False
+    return chosen
+
+
+def share_points(values: NDArray[Any]) -> None:
+    """Copy values at points between two squares from the later one to the other."""
+    values[:-1, :, PARTS] = values[1:, :, 0]
+    values[:, :-1, :, PARTS] = values[:, 1:, :, 0]
+
+
+def sampled_means(laws: CellLaws, cell: tuple[float, float], chosen: Chosen) -> FloatArray:
+    """(rows, cols, 5, 5, 2) the mean m of the gradients at points, across and down.
+
+    Per longer side of a cell; 0 at points that are not `chosen`.
+    """
+    points, which = _listed(chosen)
+    sums = np.zeros((len(which), 3))
+    limits, sides = exponents(laws), _in_longer(cell)
+    for block in laws.blocks():
+        _add_sums(block, limits, points, chosen.shape[:2], sides, _SPLINE, sums)
+    means = np.zeros((chosen.size, 2))
+    means[which] = sums[:, 1:] / np.where(sums[:, :1] > 0.0, sums[:, :1], 1.0)
+    return means.reshape(*chosen.shape, 2)
+
+
+def sampled_slopes(
+    laws: CellLaws,
+    levels: FloatArray,
+    cell: tuple[float, float],
+    *,
+    chosen: Chosen | None = None,
+    means: FloatArray | None = None,
+) -> FloatArray:
     """(rows, cols, 5, 5) the largest |grad ln P| / eps over all reports at points of every square.
 
-    Parameters are those of :func:`~whereish.solvers.splines.bound.largest_slopes`.
+    Other parameters are those of :func:`~whereish.solvers.splines.bound.largest_slopes`.
+
+    Parameters
+    ----------
+    chosen : which points to look at, among :func:`all_points`; None for all.  The others are 0.
+    means : those of :func:`sampled_means`, if they are known.
     """
     rows, cols = laws.log_sums.shape
-    unit = max(cell)
-    sides = cell[0] / unit, cell[1] / unit
-    own = np.full((rows, cols, 2), PARTS)
-    own[-1, :, 0] += 1
-    own[:, -1, 1] += 1
-    counts = own.reshape(-1, 2)
-    means = mean_slopes(laws, sides, _POINTS, counts).astype(np.float32)
-    weights, slopes = (f(_POINTS).astype(np.float32) for f in (spline_weights, spline_slopes))
-    found = np.zeros(means.shape[:-1], np.float32)
-    for A, _, _ in laws.blocks():
-        _raise_squares(A, counts, (rows, cols), sides, weights, slopes, means, found)
-    best = found.reshape(rows, cols, PARTS + 1, PARTS + 1)
-    best[:-1, :, PARTS] = best[1:, :, 0]
-    best[:, :-1, :, PARTS] = best[:, 1:, :, 0]
+    chosen = all_points((rows, cols)) if chosen is None else chosen
+    means = sampled_means(laws, cell, chosen) if means is None else means
+    points, which = _listed(chosen)
+    own = means.reshape(-1, 2)[which].astype(np.float32)
+    found, sides = np.zeros(len(which), np.float32), _in_longer(cell)
+    for block in laws.blocks():
+        _raise_points(block, points, (rows, cols), sides, _SPLINE, own, found)
+    flat = np.zeros(chosen.size)
+    flat[which] = found
+    best = flat.reshape(chosen.shape)
+    share_points(best)
     t = _POINTS + 0.5
     ends = np.stack([1.0 - t, t])
     four = np.stack([[levels[a : a + rows, b : b + cols] for b in (0, 1)] for a in (0, 1)])
-    eps = np.einsum("ax,by,abij->ijxy", ends, ends, four) * unit
+    eps = np.einsum("ax,by,abij->ijxy", ends, ends, four) * max(cell)
     return np.asarray(np.sqrt(best) / eps)
+
+
+def _in_longer(cell: tuple[float, float]) -> tuple[float, float]:
+    """Sides of a cell in units of the longer: single precision has no room for metres squared."""
+    return cell[0] / max(cell), cell[1] / max(cell)
+
+
+def _listed(chosen: Chosen) -> tuple[tuple[IntArray, IntArray], NDArray[np.intp]]:
+    """Where the points of each square begin in a list, their numbers in it; their flat indices."""
+    flat = chosen.reshape(-1, chosen.shape[2] * chosen.shape[3])
+    which = np.flatnonzero(flat)
+    first = np.concatenate([[0], np.cumsum(flat.sum(axis=1))]).astype(np.int64)
+    return (first, (which % flat.shape[1]).astype(np.int64)), which
 
 
 def point_grid(values: FloatArray) -> FloatArray:
@@ -66,24 +133,80 @@ def point_grid(values: FloatArray) -> FloatArray:
 
 
 @kernel
-def _raise_squares(
-    A: Any, counts: Any, shape: Any, cell: Any, weights: Any, slopes: Any, means: Any, best: Any
+def _add_sums(
+    block: Any, limits: Any, points: Any, shape: Any, cell: Any, spline: Any, out: Any
+) -> None:
+    """Add a block's masses and masses times G_x, G_y at the points of each square to `out`.
+
+    `points` are listed square by square: where each begins, and their numbers in it, in order.
+    """
+    A, E, top = block
+    floor, halvings = limits
+    first, which = points
+    weights, slopes = spline
+    count = len(weights)
+    ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
+    cells = np.empty(9, np.int64)
+    a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
+    w, gx, gy = (
+        np.empty(LANES, np.float32),
+        np.empty(LANES, np.float32),
+        np.empty(LANES, np.float32),
+    )
+    q = np.empty(8, np.float32)
+    for here in range(len(first) - 1):
+        if first[here] == first[here + 1] or top[here] < floor[here]:
+            continue
+        around(here // shape[1], here % shape[1], shape, cells)
+        scale = np.float32(1.0 / (1 << halvings[here]))
+        row = -1
+        for point in range(first[here], first[here + 1]):
+            v, h = which[point] // count, which[point] % count
+            if v != row:
+                down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
+                row = v
+            w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
+            g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
+            for k in range(LANES):
+                w[k] = (w0 * a[0, k] + w1 * a[1, k] + w2 * a[2, k]) * scale
+            exponentials(w, halvings[here])
+            for k in range(LANES):
+                w[k] = w[k] * E[here, k]
+                gx[k] = w[k] * (g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k])
+                gy[k] = w[k] * (w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k])
+            out[point, 0] += total(w, q)
+            out[point, 1] += total(gx, q)
+            out[point, 2] += total(gy, q)
+
+
+@kernel
+def _raise_points(
+    block: Any, points: Any, shape: Any, cell: Any, spline: Any, means: Any, best: Any
 ) -> None:
     """Raise `best` to the largest |G - m|^2 over a block's reports at the points of each square."""
+    A, _, tops = block
+    first, which = points
+    weights, slopes = spline
+    count = len(weights)
     ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
     cells = np.empty(9, np.int64)
     a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
     top = np.empty(LANES, np.float32)
-    for here in range(len(best)):
+    for here in range(len(first) - 1):
+        if first[here] == first[here + 1] or tops[here] == -np.inf:
+            continue
         around(here // shape[1], here % shape[1], shape, cells)
-        for v in range(counts[here, 0]):
-            down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
-            for h in range(counts[here, 1]):
-                w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
-                g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
-                mx, my = means[here, v, h, 0], means[here, v, h, 1]
-                for k in range(LANES):
-                    gx = g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k] - mx
-                    gy = w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k] - my
-                    top[k] = gx * gx + gy * gy
-                best[here, v, h] = max(best[here, v, h], np.float32(largest(top)))
+        row = -1
+        for point in range(first[here], first[here + 1]):
+            v, h = which[point] // count, which[point] % count
+            if v != row:
+                down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
+                row = v
+            w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
+            g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
+            mx, my = means[point, 0], means[point, 1]
+            for k in range(LANES):
+                gx = g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k] - mx
+                gy = w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k] - my
+                top[k] = gx * gx + gy * gy
+            best[point] = max(best[point], np.float32(largest(top)))
