@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -13,6 +16,10 @@ from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.solvers.lapack import cholesky, cholesky_inverse, cholesky_solve
 from whereish.solvers.optimal import interior_point, pricing
 from whereish.threads import allowed_threads, in_threads, one_blas_thread, workers
+
+THREE_THREADS = {
+    key: value for key, value in os.environ.items() if not key.endswith("NUM_THREADS")
+} | {"OPENBLAS_NUM_THREADS": "3"}
 
 
 def blas_threads():
@@ -42,6 +49,34 @@ def test_two_solvers_that_overlap_leave_the_threads_as_they_were():
         assert set(blas_threads()) == {1}
         second.__exit__(None, None, None)
         assert blas_threads() == before
+
+
+def test_a_solver_without_scipy_loads_none_of_it_and_leaves_its_threads_as_they_were():
+    """SciPy's own BLAS may come within: whoever loads it limits it, and it is restored with all."""
+    code = """
+import sys
+import numpy as np
+import whereish as wh
+from threadpoolctl import ThreadpoolController
+from whereish.threads import one_blas_thread
+def threads():
+    found = ThreadpoolController().select(user_api="blas").info()
+    return {one["filepath"]: one["num_threads"] for one in found}
+before = threads()
+with one_blas_thread(scipy=False):
+    assert set(threads().values()) == {1}
+answers = np.arange(64).reshape(8, 8) % 3
+wh.EikonalQuery.build(wh.PrivacyMap(np.full((8, 8), 0.002), cell="200 m"), answers)
+assert "scipy.linalg" not in sys.modules
+with one_blas_thread(scipy=False):
+    with one_blas_thread():
+        assert len(threads()) >= len(before)
+        assert set(threads().values()) == {1}
+    assert set(threads().values()) == {1}
+after = threads()
+assert set(after.values()) == set(before.values()), (before, after)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env=THREE_THREADS)
 
 
 def test_a_solver_that_fails_leaves_the_threads_as_they_were():

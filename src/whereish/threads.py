@@ -9,6 +9,7 @@ run it on one thread (:func:`one_blas_thread`) and work on several outputs at on
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -95,32 +96,41 @@ class Workers(Generic[_Item]):
 
 
 class _Limit:
-    """How many callers want BLAS on one thread, and what restores it after the last."""
+    """How many callers want BLAS on one thread, and how many threads each library had before."""
 
     def __init__(self) -> None:
         self.lock, self.users = ForkSafeLock(), 0
-        self.limiter: Any = None
+        self.before: dict[str, tuple[Any, int]] = {}
 
-    def enter(self) -> None:
+    def enter(self, *, scipy: bool) -> None:
+        libraries = _libraries(with_scipy=scipy or "scipy.linalg" in sys.modules)
         with self.lock:
-            if self.users == 0:
-                self.limiter = _controller().limit(limits=1, user_api="blas")
             self.users += 1
+            for library in libraries:
+                if library.filepath not in self.before:
+                    self.before[library.filepath] = (library, library.get_num_threads())
+                    library.set_num_threads(1)
 
     def leave(self) -> None:
         with self.lock:
             self.users -= 1
             if self.users == 0:
-                self.limiter.restore_original_limits()
+                for library, threads in self.before.values():
+                    library.set_num_threads(threads)
+                self.before = {}
 
 
 _LIMIT = _Limit()
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Around a solver (also as a decorator): BLAS and LAPACK on one thread, in all threads."""
-    _LIMIT.enter()
+def one_blas_thread(*, scipy: bool = True) -> Iterator[None]:
+    """Around a solver (also as a decorator): BLAS and LAPACK on one thread, in all threads.
+
+    SciPy has a BLAS of its own, whose threads spin for a twentieth of a second when it is loaded;
+    a solver that uses NumPy's only says so, and does not load it.
+    """
+    _LIMIT.enter(scipy=scipy)
     try:
         yield
     finally:
@@ -128,8 +138,10 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @cache
-def _controller() -> Any:
-    import scipy.linalg  # noqa: F401  (loads its BLAS, which the controller must see)
+def _libraries(*, with_scipy: bool) -> list[Any]:
+    """The BLAS libraries of this process, with SciPy's or as long as that is not loaded."""
+    if with_scipy:
+        import scipy.linalg  # noqa: F401  (loads its BLAS, which the controller must see)
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)

@@ -11,8 +11,41 @@ _TESTS = "tests/solvers/optimal/"
 _TAILS = _TESTS + "test_local.py::test_tails_alone_prove_what_they_say"
 _EXACT = _TESTS + "test_output_generation.py::test_bounds_hold_in_exact_arithmetic"
 _LET_GO = _TESTS + "test_coarse.py::test_outputs_that_are_let_go_cost_no_more_than_is_said"
+_LACKING = _TESTS + "test_transport.py::test_shortfall_is_true_whatever_the_simplex_method_says"
 
 MUTANTS = (
+    Mutant(
+        "what is sent arrives whole",
+        _OPTIMAL + "local/transport.py",
+        "(j, near[taker, giver] * flow)",
+        "(j, flow)",
+        (_LACKING,),
+        "a row k_i >= a k_j passes only the part a of its multiplier on",
+    ),
+    Mutant(
+        "what is lacking without rounding",
+        _OPTIMAL + "local/transport.py",
+        "np.maximum((terms + 8.0) * _EPS * size - reduced, 0.0)",
+        "np.maximum(-reduced, 0.0)",
+        (_LACKING,),
+        "sums of doubles are off by an ulp for each number",
+    ),
+    Mutant(
+        "payments arrive whole",
+        _OPTIMAL + "start/passing.py",
+        "arrives = closeness[taker, giver] * amount",
+        "arrives = amount",
+        (_TESTS + "test_transport.py::test_payments_prove_what_they_say",),
+        "a row k_i >= a k_j passes only the part a of its multiplier on",
+    ),
+    Mutant(
+        "roundings of payments forgotten",
+        _OPTIMAL + "start/passing.py",
+        "off[taker] += abs(rest[taker]) + 2.0 * arrives",
+        "off[taker] += 0.0",
+        (_TESTS + "test_transport.py::test_roundings_of_payments_are_counted",),
+        "what rounding may have added is taken off the bound",
+    ),
     Mutant(
         "cost of a tail passed on whole",
         _OPTIMAL + "local/kernels.py",

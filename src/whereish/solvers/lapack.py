@@ -16,7 +16,7 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 
-__all__ = ["cholesky", "cholesky_inverse", "cholesky_solve"]
+__all__ = ["address", "cholesky", "cholesky_inverse", "cholesky_solve"]
 
 _UPPER = b"U"
 _DOUBLES, _INTEGER = ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)
@@ -28,18 +28,23 @@ _SIGNATURES: dict[str, list[Any]] = {
 
 
 @cache
-def _function(name: str) -> Callable[..., None]:
+def address(name: str) -> int:
+    """Where a function of LAPACK is in this process, for kernels that call it."""
     from scipy.linalg import cython_lapack
 
     table: Any = cython_lapack.__pyx_capi__
     capsule = table[name]
-    address = ctypes.pythonapi
-    address.PyCapsule_GetName.restype = ctypes.c_char_p
-    address.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    address.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    address.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    pointer = address.PyCapsule_GetPointer(capsule, address.PyCapsule_GetName(capsule))
-    return ctypes.CFUNCTYPE(None, *_SIGNATURES[name])(pointer)
+    python = ctypes.pythonapi
+    python.PyCapsule_GetName.restype = ctypes.c_char_p
+    python.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return int(python.PyCapsule_GetPointer(capsule, python.PyCapsule_GetName(capsule)))
+
+
+@cache
+def _function(name: str) -> Callable[..., None]:
+    return ctypes.CFUNCTYPE(None, *_SIGNATURES[name])(address(name))
 
 
 def _square(matrix: FloatArray) -> Any:

@@ -230,3 +230,30 @@ def test_a_certificate_allows_for_the_errors_of_its_metric():
     sites = wh.Points(places, wh.Sphere())
     channel = wh.optimal_channel(sites, None, "2/m", metric=wh.Geodesic(), gap=1e-3)
     assert wh.audit.exact(channel, channel.guarantee.metric, sites=places).holds
+
+
+def test_what_rounding_takes_of_the_gap_is_asked_besides(monkeypatch):
+    from dataclasses import replace
+
+    from whereish.mechanisms.channels import optimal
+
+    asked, solve, certified = [], optimal.solve_optimal, optimal._certified
+
+    def solving(*args, gap, **options):
+        asked.append(gap)
+        return solve(*args, gap=gap, **options)
+
+    def rounded(*args):
+        found = certified(*args)
+        if len(asked) == 1:  # as if rounding had brought it above the gap
+            found = replace(found, loss=found.lower_bound / (1 - 1.05e-2))
+        return found
+
+    monkeypatch.setattr(optimal, "solve_optimal", solving)
+    monkeypatch.setattr(optimal, "_certified", rounded)
+    places = 100.0 * np.random.default_rng(1).uniform(0, 4, (20, 2))
+    found = optimal.optimal_channel(places, None, "0.01/m", gap=1e-2)
+    assert asked == pytest.approx([1e-2, 0.9e-2])
+    assert found.status == "optimal"
+    assert found.gap <= 1e-2
+    assert found.details["lower_bound"] == found.lower_bound

@@ -15,16 +15,22 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
+from whereish.threads import Workers
 
 __all__ = [
+    "AtRows",
+    "Moves",
     "Pairs",
     "RowLists",
     "Rows",
+    "SharedRows",
     "assemble_normal_matrix",
     "feasible_multipliers",
     "near_active_pairs",
     "pull_back",
+    "pull_of_targets",
     "pull_sizes",
+    "row_moves",
     "slacks",
 ]
 
@@ -35,6 +41,23 @@ class Pairs(NamedTuple):
     source: NDArray[np.int32]
     target: NDArray[np.int32]
     factor: NDArray[np.floating]
+
+
+class AtRows(NamedTuple):
+    """Slack, multiplier and G k - s of every row."""
+
+    slack: FloatArray
+    y: FloatArray
+    residual: FloatArray
+
+
+class Moves(NamedTuple):
+    """How slacks and multipliers move, and the largest parts of them that it takes away."""
+
+    ds: FloatArray
+    dy: FloatArray
+    fall_s: float
+    fall_y: float
 
 
 class Rows(NamedTuple):
@@ -63,6 +86,19 @@ class Rows(NamedTuple):
         """G' y, as an (outputs, n) array."""
         return pull_back(y, self.start, self.pairs, n)
 
+    def pull_targets(self, at: AtRows, target: FloatArray, n: int) -> FloatArray:
+        """G' ((target - y residual) / s): what products s y that move by `target` ask of k."""
+        out = np.empty((self.start.size - 1, n))
+        pull_of_targets(at, target, self.start, self.pairs, (0, self.start.size - 1), out)
+        return out
+
+    def moves(self, at: AtRows, target: FloatArray, dk: FloatArray) -> Moves:
+        """ds = G dk + residual and dy = (target - y ds) / s of a direction dk."""
+        ds, dy = np.empty(target.size), np.empty(target.size)
+        part = (0, self.start.size - 1)
+        falls = row_moves(at, target, self.start, self.pairs, part, dk, ds, dy)
+        return Moves(ds, dy, *falls)
+
     def rounding(self, y: FloatArray, n: int) -> FloatArray:
         """What rounding may have added to an entry of `pull` and two numbers besides, at most.
 
@@ -71,6 +107,40 @@ class Rows(NamedTuple):
         """
         size, most = pull_sizes(y, self.start, self.pairs, n)
         return np.asarray((most + 8) * np.finfo(float).eps * size)
+
+
+class SharedRows(NamedTuple):
+    """Rows whose outputs are shared out to threads, in ranges begin <= z < end."""
+
+    rows: Rows
+    ranges: Workers[tuple[int, int]]
+
+    @property
+    def size(self) -> int:
+        """How many rows there are, over all outputs."""
+        return self.rows.size
+
+    def pull_targets(self, at: AtRows, target: FloatArray, n: int) -> FloatArray:
+        """As :meth:`Rows.pull_targets`."""
+        start, pairs = self.rows
+        out = np.empty((start.size - 1, n))
+
+        def pull(part: tuple[int, int]) -> None:
+            pull_of_targets(at, target, start, pairs, part, out)
+
+        self.ranges.map(pull)
+        return out
+
+    def moves(self, at: AtRows, target: FloatArray, dk: FloatArray) -> Moves:
+        """As :meth:`Rows.moves`."""
+        start, pairs = self.rows
+        ds, dy = np.empty(target.size), np.empty(target.size)
+
+        def move(part: tuple[int, int]) -> tuple[float, float]:
+            return row_moves(at, target, start, pairs, part, dk, ds, dy)
+
+        fall_s, fall_y = np.max(self.ranges.map(move), axis=0)
+        return Moves(ds, dy, float(fall_s), float(fall_y))
 
 
 class RowLists:
@@ -139,6 +209,49 @@ def pull_back(y: FloatArray, start: IntArray, pairs: Pairs, n: int) -> FloatArra
             out[z, pairs.target[row]] += y[row]
             out[z, pairs.source[row]] -= pairs.factor[row] * y[row]
     return out
+
+
+@kernel
+def pull_of_targets(
+    at: AtRows,
+    target: FloatArray,
+    start: IntArray,
+    pairs: Pairs,
+    outputs: tuple[int, int],
+    out: FloatArray,
+) -> None:
+    """`pull_back` of (target - y residual) / s, for a range of outputs."""
+    for z in range(outputs[0], outputs[1]):
+        out[z] = 0.0
+        for row in range(start[z], start[z + 1]):
+            y = (target[row] - at.y[row] * at.residual[row]) / at.slack[row]
+            out[z, pairs.target[row]] += y
+            out[z, pairs.source[row]] -= pairs.factor[row] * y
+
+
+@kernel
+def row_moves(
+    at: AtRows,
+    target: FloatArray,
+    start: IntArray,
+    pairs: Pairs,
+    outputs: tuple[int, int],
+    k: FloatArray,
+    ds: FloatArray,
+    dy: FloatArray,
+) -> tuple[float, float]:
+    """Write ds and dy of a range of outputs, and return max -ds/s and max -dy/y (NaN if one is)."""
+    fall_s, fall_y = -np.inf, -np.inf
+    for z in range(outputs[0], outputs[1]):
+        for row in range(start[z], start[z + 1]):
+            moved = k[z, pairs.target[row]] - pairs.factor[row] * k[z, pairs.source[row]]
+            ds[row] = moved + at.residual[row]
+            dy[row] = (target[row] - at.y[row] * ds[row]) / at.slack[row]
+            fall = -ds[row] / at.slack[row]
+            fall_s = fall if fall > fall_s or np.isnan(fall) else fall_s
+            fall = -dy[row] / at.y[row]
+            fall_y = fall if fall > fall_y or np.isnan(fall) else fall_y
+    return fall_s, fall_y
 
 
 @kernel

@@ -26,22 +26,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.arrays import FloatArray
+from whereish.arrays import FloatArray, IntArray
 from whereish.errors import SolverError
-from whereish.solvers.lapack import cholesky, cholesky_inverse, cholesky_solve
+from whereish.solvers.lapack import cholesky, cholesky_solve
 from whereish.solvers.optimal.barrier_rows import (
+    AtRows,
     RowLists,
     Rows,
-    assemble_normal_matrix,
+    SharedRows,
     feasible_multipliers,
     near_active_pairs,
 )
-from whereish.threads import in_threads
+from whereish.solvers.output_factors import LARGEST_REGULARISATION, OutputFactors
+from whereish.threads import Workers, in_threads, workers
 
 __all__ = [
     "WORTH_THREADS",
@@ -54,7 +57,6 @@ __all__ = [
 ]
 
 NewtonSolve = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-_LARGEST_REGULARISATION = 1e-4
 _ENTRY_SLACK = 0.05  # slack of a violated row on entry, relative to its target's entry
 _PARTS = 8  # of the outputs, each for one thread at a time: fixed, so that sums are, too
 WORTH_THREADS = 150  # places; below, a factorisation is over before a thread has started
@@ -98,7 +100,7 @@ def cholesky_factor(matrix: FloatArray) -> FloatArray:
     diagonal = matrix.diagonal().copy()
     index = np.arange(diagonal.size)
     regularisation = 1e-15
-    while regularisation <= _LARGEST_REGULARISATION:
+    while regularisation <= LARGEST_REGULARISATION:
         matrix[index, index] = diagonal * (1.0 + regularisation)
         if cholesky(matrix) == 0:
             return matrix
@@ -108,14 +110,14 @@ def cholesky_factor(matrix: FloatArray) -> FloatArray:
 
 
 def corrected_direction(
-    rows: Rows,
+    rows: Rows | SharedRows,
     slack: FloatArray,
     y: FloatArray,
     *,
     solve: NewtonSolve,
     dual_residual: FloatArray,
     corrections: int,
-    row_residual: FloatArray | float = 0.0,
+    row_residual: FloatArray | None = None,
 ) -> Direction:
     """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's.
 
@@ -123,40 +125,32 @@ def corrected_direction(
     `row_residual` is G k - s where slacks are variables of their own.
     """
     n = dual_residual.shape[1]
+    at = AtRows(slack, y, np.zeros(y.size) if row_residual is None else row_residual)
     product = slack * y
     complementarity = float(product.sum())
 
-    def along(target: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        dk, dmu = solve(rows.pull((target - y * row_residual) / slack, n) - dual_residual)
-        ds = rows.slack(dk) + row_residual
-        return dk, dmu, ds, (target - y * ds) / slack
+    def along(target: FloatArray) -> Direction:
+        dk, dmu = solve(rows.pull_targets(at, target, n) - dual_residual)
+        moves = rows.moves(at, target, dk)
+        primal, dual = 1.0 / max(1.0, moves.fall_s), 1.0 / max(1.0, moves.fall_y)
+        return Direction(dk, dmu, moves.ds, moves.dy, primal, dual)
 
-    def direction(parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray]) -> Direction:
-        dk, dmu, ds, dy = parts
-        primal = 1.0 / max(1.0, float(np.max(-ds / slack)))
-        dual = 1.0 / max(1.0, float(np.max(-dy / y)))
-        return Direction(dk, dmu, ds, dy, primal, dual)
-
-    parts = along(-product)
-    predicted = direction(parts)
-    _, _, ds, dy = parts
+    predicted = along(-product)
+    ds, dy = predicted.ds, predicted.dy
     after = float((slack + predicted.primal * ds) @ (y + predicted.dual * dy))
     centring = min(max((after / complementarity) ** 3, 1e-6), 1.0)
     aim = centring * complementarity / rows.size
     target = aim - product - ds * dy
-    parts = along(target)
-    best = direction(parts)
+    best = along(target)
     for _ in range(corrections):
         if min(best.primal, best.dual) > 0.95:
             break
-        _, _, ds, dy = parts
         longer_primal = min(1.0, 1.08 * best.primal + 0.1)
         longer_dual = min(1.0, 1.08 * best.dual + 0.1)
-        trial = (slack + longer_primal * ds) * (y + longer_dual * dy)
+        trial = (slack + longer_primal * best.ds) * (y + longer_dual * best.dy)
         # Pull outlying products into [aim/10, 10 aim]; Gondzio bounds the pull from above.
         target = target + np.maximum(np.clip(trial, 0.1 * aim, 10.0 * aim) - trial, -10.0 * aim)
-        parts = along(target)
-        corrected = direction(parts)
+        corrected = along(target)
         if corrected.primal + corrected.dual < best.primal + best.dual + 0.02:
             break
         best = corrected
@@ -202,6 +196,7 @@ class InteriorPoint:
         self.outputs = outputs
         self.cost = np.ascontiguousarray(self.all_cost[outputs])
         self.rows = self.lists.rows(outputs)
+        self.factors = OutputFactors(outputs.size, self.n)
 
     def _feasible_duals(self) -> tuple[FloatArray, FloatArray]:
         """Duals with c_z - mu - G_z' y_z = 0 and y > 0, for a constant mu below all costs."""
@@ -227,16 +222,16 @@ class InteriorPoint:
 
     def step(self, at: Measure, *, corrections: int = 3) -> None:
         """Move along the corrected direction, as far as s and y stay positive."""
-        solve = self._newton(self.y / self.s)
-        direction = corrected_direction(
-            self.rows,
-            self.s,
-            self.y,
-            solve=solve,
-            dual_residual=self.cost - self.mu - at.pulled,
-            corrections=corrections,
-            row_residual=self.rows.slack(self.k) - self.s,
-        )
+        with workers(self._ranges(), threads=self._threads) as ranges:
+            direction = corrected_direction(
+                SharedRows(self.rows, ranges),
+                self.s,
+                self.y,
+                solve=self._newton(self.y / self.s, ranges),
+                dual_residual=self.cost - self.mu - at.pulled,
+                corrections=corrections,
+                row_residual=self.rows.slack(self.k) - self.s,
+            )
         relative = at.relative_complementarity
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
         primal, dual = share * direction.primal, share * direction.dual
@@ -245,46 +240,29 @@ class InteriorPoint:
         self.y = self.y + dual * direction.dy
         self.mu = self.mu + dual * direction.dmu
 
-    def _newton(self, weight: FloatArray) -> NewtonSolve:
+    def _newton(self, weight: FloatArray, ranges: Workers[tuple[int, int]]) -> NewtonSolve:
         """Factor every H_z and the Schur complement S = sum_z H_z^{-1}."""
-        n, rows = self.n, self.rows
-        parts = np.array_split(np.arange(self.outputs.size), min(_PARTS, self.outputs.size))
-        threads = 1 if n < WORTH_THREADS else None
-        factors: dict[int, FloatArray] = {}
-
-        def factor(part: NDArray[np.intp]) -> FloatArray:
-            inverses = np.zeros((n, n), order="F")
-            for z in part:
-                work = np.empty((n, n), order="F")
-                assemble_normal_matrix(weight, rows.start[z], rows.start[z + 1], rows.pairs, work)
-                factors[z] = cholesky_factor(work)
-                inverse = factors[z].copy(order="F")
-                if cholesky_inverse(inverse) != 0:
-                    raise SolverError("the interior point met a singular normal matrix")
-                inverses += inverse
-            return inverses
-
-        schur = sum(in_threads(factor, parts, threads=threads), np.zeros((n, n), order="F"))
-        schur_factor = cholesky_factor(np.asfortranarray(np.triu(schur) + np.triu(schur, 1).T))
+        factors = self.factors
+        schur = factors.factor(self.rows, weight, ranges)
+        schur_factor = cholesky_factor(np.asfortranarray(np.tril(schur) + np.tril(schur, -1).T))
         row_error = 1.0 - self.k.sum(axis=0)
 
         def solve(q: FloatArray) -> tuple[FloatArray, FloatArray]:
-            dk = np.empty_like(q)
-
-            def free(part: NDArray[np.intp]) -> None:
-                for z in part:
-                    dk[z] = cholesky_solve(factors[z], q[z])
-
-            def coupled(part: NDArray[np.intp]) -> None:
-                for z in part:
-                    dk[z] += cholesky_solve(factors[z], dmu)
-
-            in_threads(free, parts, threads=threads)
-            dmu = cholesky_solve(schur_factor, row_error - dk.sum(axis=0))
-            in_threads(coupled, parts, threads=threads)
-            return dk, dmu
+            factors.solve(q, ranges)
+            dmu = cholesky_solve(schur_factor, row_error - q.sum(axis=0))
+            factors.add_solutions(dmu, q, ranges)
+            return q, dmu
 
         return solve
+
+    @property
+    def _threads(self) -> int | None:
+        return 1 if self.n < WORTH_THREADS else None
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """The outputs in `_PARTS`, begin <= z < end."""
+        each, more = divmod(self.outputs.size, parts := min(_PARTS, self.outputs.size))
+        return list(pairwise(each * part + min(part, more) for part in range(parts + 1)))
 
     def admit_rows(self, at: Measure, *, within: float, most: int) -> None:
         """Give a barrier term to rows with a_ij k_i > (1 - within) k_j.
@@ -294,7 +272,7 @@ class InteriorPoint:
         target and kept small, so that the duals stay nearly feasible and the
         lower bound does not fall.
         """
-        keys, begin = near_active_pairs(self.k, self.closeness, within, most)
+        keys, begin = self._near_active(within, most)
         barrier = at.complementarity / self.rows.size
         cap = min(_LARGEST_SHARE, at.relative_complementarity)
         s: list[FloatArray] = []
@@ -319,6 +297,16 @@ class InteriorPoint:
         self.s, self.y = np.concatenate(s), np.concatenate(y)
         if self.s.size > self.rows.size:
             self.rows = self.lists.rows(self.outputs)
+
+    def _near_active(self, within: float, most: int) -> tuple[IntArray, IntArray]:
+        """`near_active_pairs` of all outputs."""
+
+        def near(part: tuple[int, int]) -> tuple[IntArray, IntArray]:
+            return near_active_pairs(self.k[slice(*part)], self.closeness, within, most)
+
+        found = in_threads(near, self._ranges(), threads=self._threads)
+        sizes = np.concatenate([np.diff(begin) for _, begin in found])
+        return np.concatenate([keys for keys, _ in found]), np.append(0, np.cumsum(sizes))
 
     def exchange(
         self, at: Measure, candidates: Sequence[Candidate], keep: NDArray[np.bool_]

@@ -31,7 +31,7 @@ LEAST_DILATION, MOST_DILATION = 1.003, 1.03
 """Of the spanner whose edges are the rows; its mean dilation is a quarter of that."""
 ROUND = 250
 """Sweeps between two evaluations of the bound."""
-FIRST_ROUNDS = (50, 50, 150)
+FIRST_ROUNDS = (50, 50, 75, 75)
 """Sweeps of the first rounds, so that a bound is told early."""
 USEFUL = 0.15
 """A gap above which, after a few rounds, the columns at hand are recombined at once, roughly."""

@@ -25,7 +25,7 @@ from whereish.threads import one_blas_thread
 __all__ = ["solve_opt_priv"]
 
 
-@one_blas_thread()
+@one_blas_thread(scipy=False)
 def solve_opt_priv(
     prior: FloatArray, loss: FloatArray, adversary: FloatArray, bound: float
 ) -> FloatArray:

@@ -132,6 +132,11 @@ class Terms:
         """Whether the time limit has passed."""
         return self.limit_s is not None and self.seconds >= self.limit_s
 
+    @property
+    def known_gap(self) -> float:
+        """The gap of the best bounds so far."""
+        return relative_gap(*self._best) if self._best[0] < np.inf else 1.0
+
     def take(self, upper: float, lower: float) -> None:
         """Take in these bounds, to be told with the next."""
         self._best = min(self._best[0], upper), max(self._best[1], lower)

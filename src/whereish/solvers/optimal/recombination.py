@@ -140,7 +140,8 @@ class _Master:
         """
         count = self.x.size + self.s.size
         ratio, weight = self.x / self.r, self.y / self.s
-        schur = (self.A * ratio) @ self.A.T
+        scaled = self.A * np.sqrt(ratio)
+        schur = scaled @ scaled.T  # of one array, which takes half the time of a general product
         factors = []
         for one in weight:
             work = np.empty(schur.shape, order="F")

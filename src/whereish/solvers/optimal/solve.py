@@ -43,10 +43,13 @@ from whereish.solvers.optimal.programme import (
     SolveProgress,
     Terms,
 )
+from whereish.solvers.optimal.repair import tight_matrix
 from whereish.solvers.optimal.spanner import shortest_path_closure
+from whereish.solvers.optimal.start.bumps import recombined_bumps
 from whereish.solvers.optimal.start.channels import best_start
 from whereish.solvers.optimal.start.coarse import coarsen, spread_places
 from whereish.solvers.optimal.start.merging import Merged, merge
+from whereish.solvers.optimal.start.passing import early_duals
 from whereish.solvers.optimal.start.undominated import undominated
 from whereish.threads import one_blas_thread
 
@@ -74,6 +77,8 @@ LEAST_LEFT = 20.0
 """Seconds: with less time left, sweeps give the better bound than interior points on cores."""
 COARSE = ((4.0, 1.0), (0.7, 0.5), (0.3, 0.3))
 """Radii around the places kept, in nats over the root of the gap, with what is asked of the gap."""
+USEFUL = 0.1
+"""A gap above which a bound and a channel are sought at once, before a solver begins."""
 WORTH_COARSE = 0.75
 """Of the places: with more left after making the nearest one, far fewer would not do."""
 LET_GO = 0.1
@@ -233,6 +238,9 @@ def _solve(
     exact = programme.n <= LARGEST_EXACT
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
+        simple = _early(programme, terms, simple)
+        if simple.gap <= terms.gap:
+            return replace(simple, status="optimal")
         around = Neighbourhoods(programme)
         hurried = terms.limit_s is not None and terms.limit_s - terms.seconds < LEAST_LEFT
         if around.radius is not None and not hurried:
@@ -242,6 +250,7 @@ def _solve(
                 terms.tell(at.upper, at.lower, at.stage)
 
             within = Terms(terms.gap, half, tell, terms.start)
+            within.take(simple.upper, simple.lower)
             simple = _better(simple, solve_local(programme, within, simple.matrix, around))
             if simple.gap <= terms.gap:
                 return replace(simple, status="optimal")
@@ -258,6 +267,21 @@ def _solve(
             # The arithmetic of distances over many decades was exhausted: sweeps have no such end.
             simple = _better(simple, solve_large(programme, terms, start=simple.matrix))
     return replace(simple, status="optimal") if simple.gap <= terms.gap else simple
+
+
+def _early(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpResult:
+    """A bound by passing on, and where that leaves much, the cheapest channel of bumps."""
+    if simple.gap > USEFUL:
+        lower = max(simple.lower, math.fsum(early_duals(programme)))
+        simple = replace(simple, lower=min(lower, simple.upper))
+        terms.tell(simple.upper, simple.lower, "passing on")
+    if simple.gap > USEFUL and not terms.over and tight_matrix(programme.closeness) is None:
+        matrix = recombined_bumps(programme)
+        upper = programme.value(matrix)
+        if upper < simple.upper:
+            simple = replace(simple, matrix=matrix, upper=upper)
+        terms.tell(simple.upper, simple.lower, "bumps")
+    return simple
 
 
 def _bound_of_likely(programme: ChannelProgramme, terms: Terms) -> float:

@@ -81,6 +81,7 @@ def _optimal_channels() -> None:
     from whereish.solvers.optimal.local.solve import Neighbourhoods, solve_local
     from whereish.solvers.optimal.programme import ChannelProgramme, Terms
     from whereish.solvers.optimal.start.channels import strictly_private
+    from whereish.solvers.optimal.start.passing import early_duals
 
     for options in ({}, {"dilation": 1.3}, {"loss": "squared"}):
         channel = optimal_channel(_SITES, _PRIOR, "0.01/m", **options)
@@ -89,6 +90,7 @@ def _optimal_channels() -> None:
     exact(channel.matrix, distances)
     cost = np.ascontiguousarray((_PRIOR[:, None] * distances).T)
     solve_large(ChannelProgramme(cost, 0.01 * distances), Terms(1e-2), most_sweeps=200)
+    early_duals(ChannelProgramme(cost, 0.01 * distances))
     along = np.abs(np.subtract.outer(np.arange(40.0), np.arange(40.0)))
     line = ChannelProgramme(along / 40, 2.0 * along)  # of which each output has a part of its own
     solve_local(line, Terms(1e-9), strictly_private(line.metric), Neighbourhoods(line))

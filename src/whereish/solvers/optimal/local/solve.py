@@ -5,8 +5,9 @@ steps of a few hundredths of a second.  Its duals give a bound for the asked pro
 closed and recombined, a channel.  If the gap is still open, places that follow but would have to
 carry much more join the cores, violated rows enter, and the signs of what places gain by following
 are taken from the new duals.  Where places that hardly matter by themselves lie between others in
-the plane, following them up and down a tree may not be enough for a bound: rounds that do not
-halve the gap are the last.
+the plane, following them up and down a tree is not enough for a bound: then what mu itself is worth
+is found by transportation problems (`transport`).  Rounds that do not halve the gap are the last,
+but for a gap that is nearly there.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from whereish.errors import SolverError
 from whereish.solvers.optimal.local.cores import covering, links
 from whereish.solvers.optimal.local.kernels import lagging, violated
 from whereish.solvers.optimal.local.point import LocalPoint
+from whereish.solvers.optimal.local.transport import lowered_duals
 from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import strictly_private
 from whereish.solvers.optimal.start.duals import anchors, tight_duals
+from whereish.solvers.optimal.start.passing import paid_duals
 
 __all__ = ["Neighbourhoods", "solve_local"]
 
@@ -39,7 +42,12 @@ NEIGHBOURS = 24
 """Places near a place, of which some may take over what it gains."""
 AIM, JOINED, VIOLATED = 0.2, 0.1, 0.2
 """Of the gap: complementarity to stop at, loss of what lags behind, and violation of rows."""
-MOST_STEPS, MOST_ROUNDS = 60, 4
+MOST_STEPS, MOST_ROUNDS = 60, 6
+CLOSE = 3.0
+"""The multiple of the gap below which rounds go on as long as they gain anything."""
+LOOK, USEFUL, LONG = 0.05, 0.1, 600
+"""Relative complementarity at which to look, if the known gap is above, beyond so many places."""
+NAME = "interior point on cores"
 
 
 class Neighbourhoods:
@@ -92,6 +100,7 @@ class _Local:
         self.extra = [np.empty(0, np.int64) for _ in programme.cost]
         self.polish = Polish(programme, gap)
         self.matrix, self.upper, self.lower = start, programme.value(start), 0.0
+        self.looked = False
 
     def _started(self) -> FloatArray:
         """A strictly private channel in which every output has a share."""
@@ -124,6 +133,8 @@ class _Local:
         for _ in range(MOST_STEPS):
             if terms.over or point.complementarity <= AIM * self.gap * point.value:
                 break
+            if point.complementarity <= LOOK * point.value and self._is_due(terms):
+                self._look(point, terms)
             try:
                 point.step()
             except SolverError:
@@ -132,8 +143,34 @@ class _Local:
         bound = math.fsum(point.bound())
         if np.isfinite(bound):
             self.lower = max(self.lower, bound)
-            if relative_gap(self.upper, self.lower) > self.gap:
+            if self._is_open:
                 self._recombine(point)
+            if self._is_open and math.fsum(point.mu) > self.lower:
+                self._transport(point, terms)
+
+    def _is_due(self, terms: Terms) -> bool:
+        """Whether what is known halfway is worth telling: rounds of many places take long."""
+        due = not self.looked and self.programme.n > LONG and terms.known_gap > USEFUL
+        self.looked = True
+        return due
+
+    def _look(self, point: LocalPoint, terms: Terms) -> None:
+        """The bound of mu by payments, and a channel of the columns, halfway."""
+        self.lower = max(self.lower, math.fsum(paid_duals(self.programme, point.mu)))
+        terms.tell(self.upper, self.lower, NAME)
+        self._recombine(point)
+        terms.tell(self.upper, self.lower, NAME)
+
+    @property
+    def _is_open(self) -> bool:
+        return relative_gap(self.upper, self.lower) > self.gap
+
+    def _transport(self, point: LocalPoint, terms: Terms) -> None:
+        """The bound of mu itself, whatever multipliers the places that follow were given."""
+        programme = self.programme
+        mu = lowered_duals(programme.cost, point.mu, programme.closeness, over=lambda: terms.over)
+        if mu is not None:
+            self.lower = max(self.lower, math.fsum(mu))
 
     def _recombine(self, point: LocalPoint) -> None:
         """The cheapest channel from the columns, closed, and the best so far."""
@@ -187,10 +224,9 @@ def solve_local(
             run.enlarge()
         run.round(terms)
         rounds += 1
-        status = terms.verdict(run.upper, run.lower, "interior point on cores")
+        status = terms.verdict(run.upper, run.lower, NAME)
         gap = relative_gap(run.upper, run.lower)
-        if gap > 0.5 * before:
+        if gap > (0.5 if gap > CLOSE * terms.gap else 0.9) * before:
             break
         before = gap
-    method = "interior point on cores"
-    return LpResult(run.upper, run.lower, run.matrix, status or "stalled", method, rounds)
+    return LpResult(run.upper, run.lower, run.matrix, status or "stalled", NAME, rounds)

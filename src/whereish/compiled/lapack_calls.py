@@ -1,0 +1,69 @@
+"""Calls of LAPACK by address, for numba; imported when a kernel that uses them is compiled.
+
+The address is a number that the kernel is given (:func:`whereish.solvers.lapack.address`): it
+differs from process to process, so that it must not be part of compiled code that is kept.
+Matrices are (n, n) arrays of doubles in one piece; LAPACK reads a C-ordered one as its
+transpose, of which only the upper half, below the diagonal in C's order, is meant.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = ["call_on_factor", "call_on_matrix"]
+
+_CHAR, _INT = ir.IntType(8), ir.IntType(32)
+
+
+def _array(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, Any]:
+    """The address of an array's numbers, and the address of its first side as a C int."""
+    array = context.make_array(kind)(context, builder, value)
+    side = builder.trunc(cgutils.unpack_tuple(builder, array.shape)[0], _INT)
+    return array.data, cgutils.alloca_once_value(builder, side)
+
+
+def _call(builder: Any, address: Any, arguments: list[Any], info: Any) -> Any:
+    """What the function at an address, called with these, writes to `info`."""
+    signature = ir.FunctionType(ir.VoidType(), [one.type for one in arguments])
+    builder.call(builder.inttoptr(address, signature.as_pointer()), arguments)
+    return builder.load(info)
+
+
+def _upper(builder: Any) -> Any:
+    return cgutils.alloca_once_value(builder, ir.Constant(_CHAR, ord("U")))
+
+
+def _zero(builder: Any) -> Any:
+    return cgutils.alloca_once_value(builder, ir.Constant(_INT, 0))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_on_matrix(context: Any, address: Any, matrix: Any) -> Any:
+    """dpotrf or dpotri, in place; 0, or where it failed."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data, n = _array(context, builder, signature.args[1], values[1])
+        info = _zero(builder)
+        return _call(builder, values[0], [_upper(builder), n, data, n, info], info)
+
+    return types.int32(types.int64, matrix), code
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_on_factor(context: Any, address: Any, factor: Any, right: Any) -> Any:
+    """dpotrs for one right-hand side, in place; 0, or what was wrong."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data, n = _array(context, builder, signature.args[1], values[1])
+        solution, _ = _array(context, builder, signature.args[2], values[2])
+        one = cgutils.alloca_once_value(builder, ir.Constant(_INT, 1))
+        info = _zero(builder)
+        arguments = [_upper(builder), n, one, data, n, solution, n, info]
+        return _call(builder, values[0], arguments, info)
+
+    return types.int32(types.int64, factor, right), code
