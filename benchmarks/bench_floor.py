@@ -1,10 +1,11 @@
 """Live sessions beside an oracle: is there a filter and a cadence at all that would meet the bar?
 
-For each kind of trace on which live sessions are above 0.8 of a hold chosen beforehand: the live
+For each kind of trace on which a filter on independent noise has little to win: the live
 session's budget over that of the hold ("ours"), and at the same mean error the budget of the
 oracle of `whereish.studies.trace_floor`, whose cadence, level, speed and turn are the best for
 this very trace, over the same hold ("oracle"), and over the best hold in hindsight ("both in
-hindsight").  No bars: the rows say where 0.8 is out of reach.
+hindsight").  The oracle draws independent noise, our sessions share hidden radii.  No bars: the
+rows say where 0.8 is out of reach without that.
 
 Run: python -m benchmarks floor, or python -m benchmarks.bench_floor drive for kinds whose names
 begin so

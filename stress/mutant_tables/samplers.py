@@ -171,8 +171,8 @@ MUTANTS = (
     Mutant(
         "hard steps cost their test only",
         _MECHANISMS + "traces/transcript.py",
-        "Fraction(self.noise.per_m) if hard and self.noise else Fraction(0)",
-        "Fraction(self.noise.per_m) if self.noise and not hard else Fraction(0)",
+        "if not hard or self.noise is None:",
+        "if hard or self.noise is None:",
         (_TESTS + "traces/test_predictive.py::test_the_guarantee_is_the_sum_actually_spent",),
         "noise is not charged",
     ),
@@ -240,5 +240,32 @@ MUTANTS = (
         "return -c if octant & 2 else c, -s if octant & 1 else s",
         (_TESTS + "noise/test_exact_law.py::test_the_kernel_pieces_are_within_their_bounds",),
         "draws that go to balls have another direction than those that do not",
+    ),
+    Mutant(
+        "blocks of noise paid by half of what they cost",
+        _MECHANISMS + "traces/transcript.py",
+        "min(Fraction(self.used + 1), together)",
+        "min(Fraction(self.used + 1), together / 2)",
+        (_TESTS + "traces/test_shared_radius.py::test_a_block_is_paid_by_its_beginning",),
+        "a trace tells more than it states",
+    ),
+    Mutant(
+        "weights of the hidden radius",
+        _MECHANISMS + "traces/shared_radius.py",
+        "enumerate((2, 2, 1))",
+        "enumerate((2, 1, 1))",
+        (_TESTS + "traces/test_shared_radius.py::test_the_weights_are_those_of_the_hidden_radius",),
+        "the hidden radius has another law than the proof's",
+    ),
+    Mutant(
+        "hidden radius known to a resumed session",
+        _MECHANISMS + "traces/predictive.py",
+        "self.transcript.shares = not self.transcript.reports and can_share(noise)",
+        "self.transcript.shares = can_share(noise)",
+        (
+            _TESTS + "traces/test_shared_radius.py"
+            "::test_who_goes_on_with_a_transcript_draws_noise_of_its_own",
+        ),
+        "a block goes on with a radius that nobody has",
     ),
 )

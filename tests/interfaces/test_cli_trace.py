@@ -207,12 +207,12 @@ def test_a_whole_file_that_the_budget_cannot_pay_ends_with_what_it_could(tmp_pat
 
 
 def test_without_a_total_the_worst_case_of_so_many_places_is_told(tmp_path):
-    level = FixedUtility("500 m").level
+    most = FixedUtility("500 m").most(10)
     done = run(*drive_file(tmp_path, 10), "--accuracy", "500 m")
     assert done.exit_code == 0, done.output
     assert "worst case of so many places" in done.stderr
     stated = float(done.stderr.rpartition("guarantee: ")[2].split(" * ")[0])
-    assert stated == pytest.approx(level * (10 + 9 * 0.65), rel=1e-4)
+    assert stated == pytest.approx(float(most), rel=1e-4)
 
 
 def test_a_fixed_rate_is_not_smoothed_and_does_not_say_so(tmp_path):

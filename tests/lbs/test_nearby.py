@@ -14,6 +14,7 @@ from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.lbs.nearby import radius_of_nearest
 from whereish.lbs.sessions import session_radius
 from whereish.mechanisms.traces.predictive import straight_on
+from whereish.privacy import Geodesic
 from whereish.randomness import SeededRandomness
 
 from lbs.recorder import Recorder
@@ -277,3 +278,21 @@ def test_a_prediction_that_goes_on_unasked_has_gone_farther(plane):
         moved = max(moved, way)
         assert session_radius(session, 0.95).m == pytest.approx(before + 200 + way, abs=2)
     assert moved > 50
+
+
+def test_the_radius_of_noise_that_shares_a_hidden_radius_holds_it():
+    """Of 150 blocks, one report each: at most 5% are farther, up to three deviations."""
+    mechanism = wh.PredictiveMechanism(wh.FixedUtility("500 m"))
+    rng, beyond = wh.SeededRandomness(8), 0
+    for _ in range(150):
+        session = mechanism.start(rng=rng)
+        for minute in range(9):
+            place = [2.35 + 0.05 * minute, 48.85]
+            drawn = session.report(place, 3600.0 * minute)
+            last = session.transcript.reports[-1]
+            if last.plan.shared is not None and last.hard:
+                break
+        assert last.plan.shared is not None
+        away = float(Geodesic()(np.asarray(drawn)[0], np.array(place)))
+        beyond += away > session_radius(session, 0.9).m
+    assert beyond <= 0.05 * 150 + 3 * np.sqrt(150 * 0.05)

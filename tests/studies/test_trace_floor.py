@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from whereish.studies import trace_floor
-from whereish.studies.trace_floor import _nodes, floor, least_in_the_mean_square, main, wanderer
+from whereish.studies.trace_floor import (
+    _nodes,
+    floor,
+    least_apart,
+    least_in_the_mean_square,
+    main,
+    wanderer,
+)
 from whereish.studies.trace_rivals import HoldCosts
 
 
@@ -35,6 +42,15 @@ def test_the_oracle_gains_on_a_straight_way_and_not_on_jumps(monkeypatch):
     for places, error, low, high in ((straight, 400.0, 0.0, 0.6), (jumps, 100.0, 0.9, 1.05)):
         ratio = floor(places, seconds, [error], seed=7)[0] / HoldCosts.of(places).least(error).min()
         assert low <= ratio <= high, ratio
+
+
+def test_of_somebody_who_is_elsewhere_at_every_point_little_is_proven_for_all_mechanisms():
+    """One place: 0.47 of planar Laplace noise, which is optimal; many: towards 0.19."""
+    assert least_apart(1) == pytest.approx(np.sqrt(2) / 3)
+    assert least_apart(10**6) == pytest.approx(np.sqrt(2) / np.exp(2), rel=1e-3)
+    for points in (1, 4, 100):
+        norm = (1 + 1 / (2 * points)) * 2 / 3  # the K-norm noise of d_inf is above the bound
+        assert least_apart(points) < norm
 
 
 def test_the_figures_are_printed(capsys, monkeypatch):

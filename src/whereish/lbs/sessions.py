@@ -19,13 +19,17 @@ import math
 
 from whereish.errors import InvalidInput
 from whereish.lbs.report_errors import report_errors
+from whereish.mechanisms.calibration import TrueRadii
 from whereish.mechanisms.traces.predictive import TraceSession
+from whereish.mechanisms.traces.shared_radius import law
 from whereish.mechanisms.traces.transcript import Reported
 from whereish.privacy.norms import Euclidean, Geodesic
 from whereish.space.sphere import FARTHEST_M, Sphere, true_metres
 from whereish.units import Length
 
 __all__ = ["session_radius"]
+
+_MARGIN = 1e-6  # of a quantile that was integrated numerically
 
 
 def session_radius(session: TraceSession, confidence: float) -> Length:
@@ -52,6 +56,13 @@ def _of_step(session: TraceSession, step: Reported, delta: float) -> float:
     plan = step.plan
     if step.hard:
         assert plan.noise is not None
+        if plan.shared is not None:
+            # A sphere's caps are smaller than a plane's disks, so that radii are as well.
+            reach = law(plan.shared.reports).quantile(1 - delta / 2) / plan.noise.per_m
+            reach *= 1 + _MARGIN
+            noise = session.mechanism.noise(plan.noise)
+            assert isinstance(noise, TrueRadii)
+            return min(noise.to_true(reach * _scale(session)), FARTHEST_M)
         return report_errors(session.mechanism.noise(plan.noise)).quantile(1 - delta / 2)
     if plan.guard is not None:
         threshold, far = plan.guard.threshold, math.log(2 / delta) / plan.guard.opening.per_m

@@ -20,6 +20,22 @@ holding, in the root mean square, a Kalman filter costs 0.88
 that no such steps cost less than 0.88 sqrt(2/3) = 0.72 of the best hold
 (:func:`least_in_the_mean_square`); a linear filter on Laplace reports has 0.88.
 
+**Somebody who is somewhere else at every point**: earlier reports tell nothing of the next of n
+places, all positions are alike.  *Steps on their own place*, of levels that add up to s: averaged
+over all shifts, a step is noise, and no noise of level e has a mean error below 2 / e, that of
+planar Laplace noise (ElSalamouny, Gambs, 2018, Theorem 9); 1 / e is convex, so that the mean error
+is at least 2 n / s.  That is what holding costs with k = 1: no filter, cadence or choice of levels
+gets below 1.00 of it.  *Noise of all places together* can: blocks that share a hidden radius
+(:mod:`whereish.mechanisms.traces.shared_radius`) cost 0.71, the K-norm noise of d_inf, as
+e^{-s max |v_i|}, (1 + 1 / 2n) 2/3, since it is uniform in a ball of radius Gamma(2n + 1) / s.
+*Whatever the mechanism*: again it may be taken for noise, of a density f on n places with f(v) >=
+f(w) e^{-s |v - w|_inf}.  Integrated around its maximum M that gives M <= s^{2n} / ((2n)! pi^n).  Of
+the densities up to M the one of least sum of |v_i| is constant where that sum is below some c, a
+set of volume (2 pi)^n c^{2n} / (2n)! = 1 / M, and has the mean 2n c / (2n + 1).  So the mean error
+is at least ((2n)!)^{1/n} sqrt(2) / ((2n + 1) s), and no private mechanism whatever costs less than
+that over 2 n / s, which falls to 2 / (sqrt(2) e^2) = 0.19 of holding as n grows
+(:func:`least_apart`).  What lies between 0.19 and 0.67 we do not know.
+
 **A given trace.**  :func:`floor` takes reports at every k-th point, and follows them by the filter
 of one Ornstein-Uhlenbeck velocity; k, the level, the speed and the turn are the best *for this
 trace, in hindsight*, which nobody has live.  It is no bound for all mechanisms; but where even
@@ -37,6 +53,7 @@ Run: python -m whereish.studies.trace_floor (the wanderer); python -m benchmarks
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -44,9 +61,10 @@ import numpy as np
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.mechanisms.traces.motion import moved
+from whereish.mechanisms.traces.shared_radius import RATIO, SIZES, law
 from whereish.studies.figures import run_program, say
 
-__all__ = ["floor", "least_in_the_mean_square", "main", "wanderer"]
+__all__ = ["floor", "least_apart", "least_in_the_mean_square", "main", "wanderer"]
 
 LEVELS: Final = np.geomspace(2e-4, 0.1, 24)
 SPEEDS: Final = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)
@@ -175,11 +193,20 @@ def least_in_the_mean_square() -> float:
     return float(np.sqrt(2 / 3) / np.sqrt(m * (1 - m * m / 4)) / held)
 
 
+def least_apart(points: int) -> float:
+    """No private mechanism costs less of holding, for somebody who is elsewhere at every point."""
+    root = math.exp(math.lgamma(2 * points + 1) / points)
+    return root * math.sqrt(2) / (2 * points + 1) / (2 * points)
+
+
 def main() -> None:
     """What live reports of a wanderer cost of the best hold."""
     ratio, u = wanderer(seed=1)
     say(f"wanderer, best filter over best hold at equal mean error: {ratio:.3f} (u = {u:g})")
     say(f"no private steps below this, root mean square: {least_in_the_mean_square():.3f}")
+    say("elsewhere at every point, steps on their own place over holding: 1.000")
+    say(f"the same, blocks of {SIZES[-1]}: {float(RATIO) * law(SIZES[-1]).mean / 2:.3f}")
+    say(f"the same, no mechanism whatever on 1,000 points below this: {least_apart(1000):.3f}")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,10 @@ def test_a_resumed_session_knows_all_that_was_public(name):
     assert (after.spent, after.tests, after.passed) == (before.spent, before.tests, before.passed)
     assert (session.release().reports.coordinates == again.release().reports.coordinates).all()
     assert after.guarded is False
-    # Both plan the same next step, but for a run of looks that must be opened, and paid, anew.
+    # Both plan the same next step, but for a run of looks that must be opened, and paid, anew,
+    # and for noise that shares a radius which only the first of them knows.
+    assert not after.shares
+    before.shares = False
     ours, theirs = (mechanism.budget.plan(one, float(TIMES[30])) for one in (before, after))
     assert (ours.test, ours.noise, ours.threshold) == (theirs.test, theirs.noise, theirs.threshold)
     assert theirs.most >= ours.most

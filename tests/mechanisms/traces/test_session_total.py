@@ -15,7 +15,7 @@ from stress.trace_total import audited
 from whereish.errors import BudgetExceeded
 from whereish.mechanisms.noise.planar_laplace import PlanarLaplace
 from whereish.mechanisms.traces.predictors import by_motion
-from whereish.mechanisms.traces.transcript import Guard, Plan, Reported, Transcript
+from whereish.mechanisms.traces.transcript import Guard, Plan, Reported, Shared, Transcript
 from whereish.privacy.metric import rounded_up
 from whereish.randomness import SeededRandomness
 from whereish.space import Plane
@@ -26,9 +26,15 @@ Answer = Callable[[Plan, np.ndarray], tuple[bool, np.ndarray]]
 Step = tuple[Plan, np.ndarray, bool, np.ndarray]
 
 
-def told(seconds: np.ndarray, answer: Answer, budget: wh.FixedUtility = BUDGET) -> list[Step]:
+def told(
+    seconds: np.ndarray,
+    answer: Answer,
+    budget: wh.FixedUtility = BUDGET,
+    *,
+    shares: bool = False,
+) -> list[Step]:
     """A transcript in which `answer` says what each step reported, and how it was planned."""
-    transcript, steps = Transcript(space=Plane.metres()), []
+    transcript, steps = Transcript(space=Plane.metres(), shares=shares), []
     for time_s in seconds:
         plan = budget.plan(transcript, float(time_s))
         assert plan is not None, "the total does not pay for this transcript"
@@ -49,6 +55,7 @@ def log_likelihood(steps: list[Step], trace: np.ndarray) -> float:
     noise, total = PlanarLaplace(wh.Epsilon(EPS)), 0.0
     run: list[float] = []
     guard: Guard | None = None
+    blocks: list[tuple[Shared, list[float]]] = []
     for (plan, guess, hard, place), secret in zip(steps, trace, strict=True):
         if plan.guard is not None:
             guard = plan.guard
@@ -56,9 +63,25 @@ def log_likelihood(steps: list[Step], trace: np.ndarray) -> float:
             if hard:
                 total += log_run(run, guard, failed=True)
                 run = []
-        if hard:
+        if hard and plan.shared is not None:
+            if plan.shared.used == 0:
+                blocks.append((plan.shared, []))
+            blocks[-1][1].append(float(np.hypot(*(place - secret))))
+        elif hard:
             total += float(noise.log_density(place[None], secret[None])[0])
+    total += sum(log_block(shared, distances) for shared, distances in blocks)
     return total + (log_run(run, guard, failed=False) if run and guard else 0.0)
+
+
+def log_block(shared: Shared, distances: list[float]) -> float:
+    """ln of the density of the first reports of a block, but for a constant; R by the trapezium."""
+    far = shared.each.per_m * np.array(distances)
+    rate = float(shared.ratio * shared.reports)
+    at = np.linspace(0, far.max() + 60 + 60 / rate, 200_001)
+    log = (shared.reports - len(far)) * np.log(at * at + 2 * at + 2) - rate * at
+    for distance in far:
+        log -= np.maximum(distance - at, 0)
+    return float(log.max() + np.log(np.exp(log - log.max()).sum() * at[1]))
 
 
 def log_run(distances: list[float], guard: Guard, *, failed: bool) -> float:
@@ -92,7 +115,8 @@ def pauses(every: int, count: int) -> np.ndarray:
     return np.concatenate([[0.0], steps.cumsum()])
 
 
-def test_no_transcript_tells_more_than_it_spent():
+@pytest.mark.parametrize("shares", [False, True])
+def test_no_transcript_tells_more_than_it_spent(shares):
     """Nor than its total: random answers, random traces that led to them, random others."""
     generator = np.random.default_rng(8)
     seconds = pauses(5, 60)
@@ -104,7 +128,7 @@ def test_no_transcript_tells_more_than_it_spent():
 
     seen = 0
     for size in generator.choice([0.1, 1.0, 5.0], 30) / EPS:
-        steps = told(seconds, answer)
+        steps = told(seconds, answer, shares=shares)
         seen += sum(plan.guard is not None for plan, *_ in steps)
         trace = np.array([place for *_, place in steps]) + generator.normal(
             0, 8 / EPS, (len(steps), 2)
@@ -114,6 +138,7 @@ def test_no_transcript_tells_more_than_it_spent():
         gap = log_likelihood(steps, trace) - log_likelihood(steps, other)
         assert abs(gap) <= float(spent(steps)) * apart * (1 + 1e-6)
     assert seen > 50, "hardly a look: the test would be about noise alone"
+    assert shares == any(plan.shared is not None for plan, *_ in steps)
 
 
 def worst_case() -> tuple[list[Step], np.ndarray, np.ndarray]:

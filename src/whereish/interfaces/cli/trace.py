@@ -80,6 +80,11 @@ Step: TypeAlias = "tuple[list[str], float | None, list[float]]"
     type=click.Choice(["sparse", "every"]),
     help="Fixed utility: look after pauses only (the default), or test at every step.",
 )
+@click.option(
+    "--no-blocks",
+    is_flag=True,
+    help="Fixed utility: noise for each report alone, dearer in all, with less told of one place.",
+)
 @DECIMALS
 def command(
     file: Path | None,
@@ -94,6 +99,7 @@ def command(
     total: Epsilon | None,
     top_speed: float | None,
     tests: Literal["sparse", "every"] | None,
+    no_blocks: bool,
     decimals: int,
 ) -> None:
     """Report one person's places from FILE (GPX, CSV, Parquet), or from standard input.
@@ -115,7 +121,7 @@ def command(
     from whereish.mechanisms.noise.globe_laplace import GlobeLaplace
     from whereish.mechanisms.traces.predictive import PredictiveMechanism
 
-    budget = _manager(accuracy, steps, total, top_speed, tests)
+    budget = _manager(accuracy, steps, total, top_speed, tests, blocks=not no_blocks)
     mechanism = PredictiveMechanism(budget, lambda eps: GlobeLaplace(eps, decimals=decimals))
     if file is None:
         places = (_read(line, number) for number, line in _lines())
@@ -250,13 +256,15 @@ def _manager(
     total: Epsilon | None,
     top_speed: float | None,
     tests: Literal["sparse", "every"] | None,
+    *,
+    blocks: bool,
 ) -> BudgetManager:
     from whereish.mechanisms.traces.budget import FixedRate, FixedUtility
 
     if (accuracy is None) == (steps is None):
         raise InvalidInput("give either --accuracy (fixed utility) or --steps (fixed rate)")
     if accuracy is not None:
-        return FixedUtility(accuracy, total=total, top_speed=top_speed, tests=tests)
+        return FixedUtility(accuracy, total=total, top_speed=top_speed, tests=tests, blocks=blocks)
     assert steps is not None
     if tests == "sparse":
         raise InvalidInput("--tests sparse goes with --accuracy: a fixed rate tests every step")

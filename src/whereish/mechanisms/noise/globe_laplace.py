@@ -212,6 +212,12 @@ class GlobeLaplace(RoundedMechanism, Calibrated):
             return REJECTED
         if not chance.ball() < accept:
             return UNDECIDED
+        return self._moved_balls(secret, t, angle)
+
+    def _moved_balls(self, secret: FloatArray, t: arb, angle: LazyUniform) -> list[arb]:
+        """Balls around the cell coordinates of the secret, moved by the angle `t`."""
+        from flint import arb
+
         north, east = direction_ball(angle)
         lon, lat = arb(float(secret[0])), arb(float(secret[1]))
         sin_lat, cos_lat = (lat / 180).sin_cos_pi()

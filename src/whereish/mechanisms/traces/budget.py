@@ -37,7 +37,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from whereish.errors import InvalidInput
 from whereish.mechanisms.calibration import probability
-from whereish.mechanisms.traces.cadence import Cadence, guarded
+from whereish.mechanisms.traces.cadence import Cadence, guarded, shared_noise
+from whereish.mechanisms.traces.shared_radius import ALONE, SIZES, sharing_pays
 from whereish.mechanisms.traces.transcript import Plan, Transcript
 from whereish.units import SMALLEST_EPSILON, Epsilon, Length
 
@@ -122,7 +123,9 @@ class FixedUtility(_Strategy):
     Parameters
     ----------
     accuracy
-        alpha: the noise has level c_N / alpha in every hard step.
+        alpha: planar Laplace noise has level c_N / alpha.  Noise that several reports share
+        (:mod:`~whereish.mechanisms.traces.shared_radius`, where tests are sparse) has a higher
+        level, at which it is within alpha as surely, and costs less in all.
     total
         What the whole trace may spend, per metre; None for no limit.
     tests
@@ -136,11 +139,15 @@ class FixedUtility(_Strategy):
         Metres per second that nobody exceeds.  With it, and with times, steps so soon
         after the last look that the person is still near are predicted for free.  The
         times of reports are public in any case.
+    blocks
+        Whether reports share noise: less is spent on the trace as a whole, and one place
+        alone is told by up to 1.78 times as much as without, at equal mean error.
 
     Raises
     ------
     InvalidInput
-        If `tests` is neither, or "sparse" with what shapes the paper's tests.
+        If `tests` is neither, or "sparse" with what shapes the paper's tests, or `blocks` is
+        neither True nor False.
 
     Examples
     --------
@@ -153,6 +160,7 @@ class FixedUtility(_Strategy):
 
     accuracy: Length
     tests: Literal["sparse", "every"]
+    blocks: bool
 
     def __init__(
         self,
@@ -164,6 +172,7 @@ class FixedUtility(_Strategy):
         gamma: float | None = None,
         top_speed: float | None = None,
         tests: Literal["sparse", "every"] | None = None,
+        blocks: bool = True,
     ) -> None:
         shaped = not (eta is None and gamma is None and top_speed is None)
         chosen = tests if tests is not None else "every" if shaped else "sparse"
@@ -174,20 +183,24 @@ class FixedUtility(_Strategy):
                 "eta, gamma and top_speed shape the test of every step: leave them out,"
                 " or take tests='every'"
             )
+        if not isinstance(blocks, bool):
+            raise InvalidInput(f"blocks must be True or False; got {blocks!r}")
         eta, gamma = (0.1 if eta is None else eta), (1.5 if gamma is None else gamma)
         _set(self, total, confidence, eta, gamma, top_speed)
         object.__setattr__(self, "accuracy", Length.positive(accuracy, name="accuracy"))
         object.__setattr__(self, "tests", chosen)
+        object.__setattr__(self, "blocks", blocks)
 
     @property
     def level(self) -> float:
-        """The level of the noise, per metre."""
+        """The level of planar Laplace noise of this accuracy, per metre."""
         return self.noise_radius / self.accuracy.m
 
     def plan(self, transcript: Transcript, time_s: float | None) -> Plan | None:
         """Noise for the first report; then test and noise at the fixed levels."""
         if self.tests == "sparse":
-            planned = Cadence.of(transcript, self.level).plan(transcript, time_s)
+            cadence = Cadence.of(transcript, self.level, self.confidence, blocks=self.blocks)
+            planned = cadence.plan(transcript, time_s)
             return planned if self._affordable(planned, transcript) else None
         step = self._step(self.level)
         if transcript.last_hard is None:
@@ -197,12 +210,33 @@ class FixedUtility(_Strategy):
         return step if self._affordable(step, transcript) else None
 
     def most(self, steps: int) -> Fraction:
-        """What so many steps cost at their worst, per metre: every test fails."""
+        """What so many steps cost at their worst, per metre: every test fails.
+
+        Where noise is drawn in blocks, too, and wherever a session is resumed, which draws alone
+        from there on.
+        """
         if self.tests == "sparse":
-            first = Fraction(self.level)
-            return first + (steps - 1) * guarded(self.level).most
+            level = Fraction(self.level)
+            looks = (steps - 1) * (guarded(self.level).most - level)
+            # Later blocks save more than their beginning costs beyond noise of its own.
+            first = range(min(steps, ALONE + sum(SIZES) + SIZES[-1]) + 1)
+            more = max(self.blocks_cost(drawn) - drawn * level for drawn in first)
+            return looks + steps * level + more
         step = self._step(self.level)
         return step.most * steps - step.cost(hard=False)
+
+    def blocks_cost(self, reports: int) -> Fraction:
+        """What the noise of so many reports costs where they share hidden radii."""
+        spent = min(reports, ALONE) * Fraction(self.level)
+        left, block = reports - ALONE, 0
+        if not (self.blocks and sharing_pays(self.confidence)):
+            return spent + max(left, 0) * Fraction(self.level)
+        while left > 0:
+            shared = shared_noise(self.level, block, self.confidence)
+            each, together = Fraction(shared.each.per_m), shared.ratio * shared.reports
+            spent += min(Fraction(left), together) * each
+            left, block = left - shared.reports, block + 1
+        return spent
 
 
 @dataclass(frozen=True)

@@ -19,24 +19,51 @@ so that at a given error the budget is as 1 / (T^2 s), least at q T = 8 s.  Just
 live estimate, of variance P after it with P^2 + P q T = q T s, is off by sqrt(P + q T) = 7.3 / eps;
 who goes on in one direction is joined better still, and may wait longer.
 
-What nobody can do live: with reports held, the same person costs least at q T = 4 s; with all
-earlier reports used (Kalman, 1960), 0.88 of that at the same mean square error.  So against the
-best cadence for a way without memory there is little to win; the default has to find it out.
+What nobody can do live with independent noise: with reports held, the same person costs least at
+q T = 4 s; with all earlier reports used (Kalman, 1960), 0.88 of that at the same mean square error.
+So against the best cadence for a way without memory there is little to win by a filter; noise that
+several reports share (:mod:`~whereish.mechanisms.traces.shared_radius`) costs less for everybody.
 (``whereish.studies.trace_floor`` has what is proven about that, and an oracle on given traces.)
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.mechanisms.traces.motion import Motion, Past, smoothed
-from whereish.mechanisms.traces.transcript import Guard, Plan, Reported, Surface, Transcript
+from whereish.mechanisms.traces.shared_radius import (
+    ALONE,
+    RATIO,
+    block_size,
+    is_local,
+    law,
+    level_over_laplace,
+    sharing_pays,
+)
+from whereish.mechanisms.traces.transcript import (
+    Guard,
+    Plan,
+    Reported,
+    Shared,
+    Surface,
+    Transcript,
+)
 from whereish.units import Epsilon, Length
 
-__all__ = ["FAILING", "OPENING", "REFRESH", "THRESHOLD", "WHOLE", "Cadence", "guarded"]
+__all__ = [
+    "FAILING",
+    "OPENING",
+    "REFRESH",
+    "THRESHOLD",
+    "WHOLE",
+    "Cadence",
+    "guarded",
+    "shared_noise",
+]
 
 REFRESH: Final = 4.6
 """Root mean square error, in units of 1/eps, at which fresh noise is drawn."""
@@ -50,6 +77,7 @@ THRESHOLD: Final = 25.0
 A guard only has to see that somebody is far off: it fails in error with a chance of about
 e^{-(25 - 5) / 4}, under one in a hundred, and all of it costs less than the noise it saves.
 """
+_VARIANCE: Final = 3.0  # of one coordinate of planar Laplace noise of level 1
 TOP_SPEED: Final = 30.0
 """Metres a second: a pause is a time in which the guard's threshold could be left."""
 
@@ -57,34 +85,52 @@ TOP_SPEED: Final = 30.0
 class Cadence:
     """The planner and predictor of one trace."""
 
-    def __init__(self, space: Surface, epsilon: float) -> None:
-        self.epsilon = epsilon
+    def __init__(
+        self, space: Surface, epsilon: float, confidence: float = 0.9, *, blocks: bool = True
+    ) -> None:
+        self.epsilon, self.confidence = epsilon, confidence
+        self._blocks = blocks and sharing_pays(confidence)
         self.pause_s = THRESHOLD / epsilon / TOP_SPEED
-        self._motion = Motion(space, epsilon, self.pause_s)
+        self._motion = Motion(space, self.pause_s)
         self._seen = 0
         self._at: float | None = None
-        self._past: list[tuple[int, float, float, bool]] = []
+        self._past: list[tuple[int, float, float, bool, float]] = []
 
     @classmethod
-    def of(cls, transcript: Transcript, epsilon: float) -> Cadence:
-        """The one that follows this transcript, with noise of level `epsilon` per metre."""
+    def of(
+        cls, transcript: Transcript, epsilon: float, confidence: float = 0.9, *, blocks: bool = True
+    ) -> Cadence:
+        """The one that follows this transcript, with noise of level `epsilon` per metre.
+
+        Noise that is drawn in `blocks` is within the same radius, with the same `confidence`.
+        """
         found = transcript.derived.get("cadence")
         if found is None:
-            found = transcript.derived["cadence"] = cls(transcript.space, epsilon)
+            found = cls(transcript.space, epsilon, confidence, blocks=blocks)
+            transcript.derived["cadence"] = found
         assert isinstance(found, cls)
         return found
 
     def plan(self, transcript: Transcript, time_s: float | None) -> Plan:
         """Noise where the estimate is too uncertain, a guard after a pause, else nothing."""
-        noise = Epsilon(self.epsilon)
+        fresh = self._fresh(transcript)
         if transcript.last_hard is None:
-            return Plan(noise=noise)
+            return fresh
         self.follow(transcript, time_s)
-        if self._motion.error * self.epsilon >= (WHOLE if transcript.whole else REFRESH):
-            return Plan(noise=noise)
+        allowed = (WHOLE if transcript.whole else REFRESH) * _spread(fresh)
+        if self._motion.error >= allowed:
+            return fresh
         if not self._motion.paused:
             return Plan()
-        return guarded(self.epsilon, opened=transcript.guarded)
+        return guarded(self.epsilon, opened=transcript.guarded, fresh=fresh)
+
+    def _fresh(self, transcript: Transcript) -> Plan:
+        """The noise of the next report, in a block where they share a hidden radius."""
+        if self._blocks and transcript.shares and transcript.drawn >= ALONE:
+            shared = shared_noise(self.epsilon, transcript.blocks, self.confidence, transcript.used)
+            if is_local(transcript.space, shared.each.per_m):
+                return Plan(noise=shared.each, shared=shared)
+        return Plan(noise=Epsilon(self.epsilon))
 
     def follow(self, transcript: Transcript, time_s: float | None) -> FloatArray:
         """The place expected at the next point; what was reported is learnt first."""
@@ -99,19 +145,20 @@ class Cadence:
         """The whole trace as it looks once all reports are known."""
         self._learn(transcript)
         places = np.array([report.place for report in transcript.reports]).reshape(-1, 2)
-        found = np.array(self._past).reshape(-1, 4).T.copy()
+        found = np.array(self._past).reshape(-1, 5).T.copy()
         return smoothed(self._motion, Past(places, *found))
 
     def _learn(self, transcript: Transcript) -> None:
         for report in transcript.reports[self._seen :]:
             kind = self._kind(report)
+            noise = _VARIANCE * _spread(report.plan) ** 2 if report.hard else 0.0
             if kind == 1:
-                self._motion.learn(report.place)
+                self._motion.learn(report.place, noise)
             elif kind == 2 and (report.first or report.plan.guard is not None):
-                self._motion.forget(report.place)
+                self._motion.forget(report.place, noise)
             elif kind == 2:
-                self._motion.restart(report.place)
-            self._past.append((kind, *self._motion.found, self._motion.paused))
+                self._motion.restart(report.place, noise)
+            self._past.append((kind, *self._motion.found, self._motion.paused, noise))
             self._seen += 1
             self._at = None
 
@@ -125,9 +172,26 @@ class Cadence:
         return 2 if self._motion.distance(report.place) > far else 1
 
 
-def guarded(epsilon: float, *, opened: bool = False) -> Plan:
-    """A look after a pause, and noise of level `epsilon` if it fails."""
+def shared_noise(epsilon: float, block: int, confidence: float, used: int = 0) -> Shared:
+    """Noise of the block of this number, as accurate as planar Laplace noise of level `epsilon`."""
+    reports = block_size(block)
+    level = epsilon * level_over_laplace(reports, confidence)
+    return Shared(Epsilon(level), RATIO, reports, used)
+
+
+def _spread(plan: Plan) -> float:
+    """1/eps of the planar Laplace noise that has the mean square of the planned noise."""
+    assert plan.noise is not None
+    if plan.shared is None:
+        return 1.0 / plan.noise.per_m
+    return math.sqrt(law(plan.shared.reports).square / 6) / plan.noise.per_m
+
+
+def guarded(epsilon: float, *, opened: bool = False, fresh: Plan | None = None) -> Plan:
+    """A look after a pause, and `fresh` noise, or noise of level `epsilon`, if it fails."""
     guard = Guard(
         Epsilon(OPENING * epsilon), Epsilon(FAILING * epsilon), Length(THRESHOLD / epsilon), opened
     )
-    return Plan(noise=Epsilon(epsilon), guard=guard)
+    if fresh is None:
+        return Plan(noise=Epsilon(epsilon), guard=guard)
+    return Plan(noise=fresh.noise, guard=guard, shared=fresh.shared)

@@ -54,7 +54,6 @@ _WAYS: Final = np.array(
 _WAYS[:, 2] /= _WAYS[:, 2].sum()
 MODES: Final = len(_WAYS)
 
-_LAPLACE_VARIANCE: Final = 3.0  # of one coordinate of planar Laplace noise of level 1
 _TAIL: Final = 8.0  # heavier than Gaussian, as the noise is: (1 + s/8)^-5 instead of e^{-s/2}
 _LEAST: Final = 1e-100  # no way of moving is ever ruled out for good
 _METRES: Final = RADIUS_M * math.pi / 180  # a degree of latitude
@@ -69,7 +68,6 @@ class Motion:
     """
 
     space: Surface
-    epsilon: float
     pause_s: float
     chance: FloatArray = field(init=False)
     mean: FloatArray = field(init=False)
@@ -96,33 +94,33 @@ class Motion:
         state = self.chance, self.mean, self.spread
         _advance(*state, _WAYS, self.step, self.paused, self._expected)
 
-    def learn(self, place: FloatArray) -> None:
-        """A noisy report of the place where the person is now."""
+    def learn(self, place: FloatArray, noise: float) -> None:
+        """A report of the place where the person is now, with noise of this variance on an axis."""
         if math.hypot(self._expected[0], self._expected[1]) > 100_000:  # a flat frame is local
             self._moved_to(self.place)
         seen = _difference(self.space, place, self.anchor) * self.unit
-        _learn(self.chance, self.mean, self.spread, seen, _LAPLACE_VARIANCE / self.epsilon**2)
+        _learn(self.chance, self.mean, self.spread, seen, noise)
 
     def distance(self, place: FloatArray) -> float:
         """Metres from a place to :attr:`place`."""
         apart = _difference(self.space, place, self.anchor) * self.unit - self._expected[:2]
         return math.hypot(*apart)
 
-    def restart(self, place: FloatArray) -> None:
+    def restart(self, place: FloatArray, noise: float) -> None:
         """A noisy report of a place that has nothing to do with what was foretold."""
-        self.learn(place)  # for the chances: who is far off moves fast
-        self.begin(place)
+        self.learn(place, noise)  # for the chances: who is far off moves fast
+        self.begin(place, noise)
 
-    def forget(self, place: FloatArray) -> None:
+    def forget(self, place: FloatArray, noise: float) -> None:
         """The same after a pause, which tells nothing of how the person moves now."""
         self.chance[:] = _WAYS[:, 2]
-        self.begin(place)
+        self.begin(place, noise)
 
-    def begin(self, place: FloatArray) -> None:
+    def begin(self, place: FloatArray, noise: float) -> None:
         """Know nothing but a noisy report of the place, and how the person may move."""
         self._frame(place)
         self.mean[:] = 0
-        self.spread[:, 0] = _LAPLACE_VARIANCE / self.epsilon**2
+        self.spread[:, 0] = noise
         self.spread[:, 1] = 0
         self.spread[:, 2] = _WAYS[:, 0]
 
@@ -160,9 +158,10 @@ class Motion:
 
 @dataclass(frozen=True)
 class Past:
-    """What a filter found at each report: its kind, size and turn of the motion, pauses before it.
+    """What a filter found at each report.
 
-    Kinds are 0 for a prediction, 1 for a noisy report, 2 for one that starts anew.
+    Its kind, size and turn of the motion, pauses before it, and the variance of its noise on an
+    axis.  Kinds are 0 for a prediction, 1 for a noisy report, 2 for one that starts anew.
     """
 
     places: FloatArray
@@ -170,13 +169,13 @@ class Past:
     squares: FloatArray
     turns: FloatArray
     paused: FloatArray
+    noise: FloatArray
 
 
 def smoothed(motion: Motion, past: Past) -> FloatArray:
     """The most likely whole trace, given its noisy reports and how the person moved."""
     count = len(past.kinds)
     places = np.zeros((count, 2))
-    noise = _LAPLACE_VARIANCE / motion.epsilon**2
     for low, high in pairwise([*np.flatnonzero(past.kinds == 2), count]):
         part = slice(low, high)
         anchor = past.places[low]
@@ -184,7 +183,8 @@ def smoothed(motion: Motion, past: Past) -> FloatArray:
         seen = _difference(motion.space, past.places[part], anchor) * unit
         kinds = past.kinds[part]
         squares, turns = (_known_later(x[part], kinds) for x in (past.squares, past.turns))
-        within = _smooth(seen, kinds, squares, turns, past.paused[part], motion.step, noise)
+        pauses, noise = past.paused[part], past.noise[part]
+        within = _smooth(seen, kinds, squares, turns, pauses, motion.step, noise)
         places[part] = anchor + within / unit
     return places
 
@@ -302,14 +302,14 @@ def _smooth(
     turns: FloatArray,
     paused: FloatArray,
     seconds: float,
-    noise: float,
+    noise: FloatArray,
 ) -> FloatArray:
     """Kalman filter forth and Rauch-Tung-Striebel back, one motion, both axes alike."""
     count = len(seen)
     mean, spread = np.zeros((count, 2, 2)), np.zeros((count, 3))
     foretold, width = np.zeros((count, 2, 2)), np.zeros((count, 3))
     mean[0, :, 0] = seen[0]
-    spread[0, 0], spread[0, 2] = noise, squares[0]
+    spread[0, 0], spread[0, 2] = noise[0], squares[0]
     for i in range(1, count):
         decay, path, grown, grown_both, grown_speed = moved(seconds, turns[i], squares[i])
         position, both, speed = spread[i - 1]
@@ -325,7 +325,7 @@ def _smooth(
         mean[i], spread[i] = foretold[i], width[i]
         if told[i] > 0.0:
             off = seen[i] - foretold[i, :, 0]
-            total = width[i, 0] + noise
+            total = width[i, 0] + noise[i]
             mean[i, :, 0] += width[i, 0] / total * off
             mean[i, :, 1] += width[i, 1] / total * off
             spread[i, 0] -= width[i, 0] * width[i, 0] / total

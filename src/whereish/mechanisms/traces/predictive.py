@@ -12,7 +12,9 @@ differentially-private mechanism for mobility traces", PETS 2014): for each plac
 
 A manager may leave out 2, and decide from the transcript alone whether z is reported (for free)
 or fresh noise (e_N); or ask by a run of looks of which only the first and the failed one cost
-(:mod:`~whereish.mechanisms.traces.sparse_test`, proven there for a whole run).
+(:mod:`~whereish.mechanisms.traces.sparse_test`, proven there for a whole run).  Several noisy
+reports may share a hidden radius, and are then paid together
+(:mod:`~whereish.mechanisms.traces.shared_radius`, proven there for a block).
 
 Levels and threshold come from a budget manager (:mod:`whereish.mechanisms.traces.budget`).
 
@@ -37,8 +39,10 @@ gather transcripts that spent more, so s(r) bounds no event's probability.  With
 the number n of places is public, and n steps at their worst are s: :meth:`worst_case` of
 :class:`PredictiveMechanism`.  A budget is charged s *before* the first report; charging s(r)
 afterwards is sound only where s fitted below the cap beforehand, so that no transcript can
-exceed it.  A change of one place x_i alone is told by s_i(r) only; but somebody who stays at
-one place for a night is protected there at what the whole night spends.
+exceed it.  Runs of looks and blocks of noise are steps on several places, whose level is what
+they have paid: they multiply in the same way.  A change of one place x_i alone is told by e_T + e_N
+of its own step only, whatever that was charged; but somebody who stays at one place for a night
+is protected there at what the whole night spends.
 """
 
 from __future__ import annotations
@@ -61,8 +65,16 @@ from whereish.mechanisms.traces.noisy_test import NoisyTest, level_on, metric_on
 from whereish.mechanisms.traces.predictors import Predictor, by_motion, last_report, straight_on
 from whereish.mechanisms.traces.release import TraceRelease, bounded
 from whereish.mechanisms.traces.saved_session import read_transcript, written_transcript
+from whereish.mechanisms.traces.shared_radius import SharedRadius, can_share
 from whereish.mechanisms.traces.sparse_test import SparseRun
-from whereish.mechanisms.traces.transcript import Plan, Reported, Surface, Transcript
+from whereish.mechanisms.traces.transcript import (
+    Plan,
+    Reported,
+    Shared,
+    Surface,
+    Transcript,
+    checked_times,
+)
 from whereish.privacy.guarantee import Guarantee
 from whereish.randomness import Randomness, secure
 from whereish.space.plane import Plane
@@ -191,7 +203,7 @@ class PredictiveMechanism:
             raise InvalidInput(f"when_spent must be 'stop' or 'predict'; got {when_spent!r}")
         session = self.start(rng=rng)
         places = session.checked(trace)
-        times = _checked_times(times_s, len(places))
+        times = checked_times(times_s, len(places))
         session._given = len(places)
         session.transcript.whole = self.predict is by_motion
         for place, time_s in zip(places, times, strict=True):
@@ -214,22 +226,26 @@ class TraceSession:
     _families: dict[float, Mechanism] = field(default_factory=dict, repr=False)
     _given: int = field(default=0, repr=False)
     _run: SparseRun | None = field(default=None, repr=False)
+    _block: SharedRadius | None = field(default=None, repr=False)
     space: Surface = field(init=False)
 
     def __post_init__(self) -> None:
-        space = self.mechanism.noise(Epsilon(1e-3)).space
+        noise = self.mechanism.noise(Epsilon(1e-3))
+        space = noise.space
         if not isinstance(space, Plane | Sphere):
             raise InvalidInput(
                 f"traces must live on the globe or on a plane; got {space.description}"
             )
         self.space = self.transcript.space = space
+        # Who goes on with another's transcript does not know its hidden radii.
+        self.transcript.shares = not self.transcript.reports and can_share(noise)
 
     def report(self, place: Points | ArrayLike, time_s: float | None = None) -> Points:
         """Report the next place; raises `BudgetExceeded` when no further step can be paid."""
         x = self.checked(place)
         if len(x) != 1:
             raise InvalidInput(f"a session reports one place at a time; got {len(x)}")
-        time_s = _checked_times(None if time_s is None else [time_s], 1)[0]
+        time_s = checked_times(None if time_s is None else [time_s], 1)[0]
         self._given += 1
         self._step(x[0], time_s)
         return self._points(self.transcript.reports[-1].place[None].copy())
@@ -305,11 +321,19 @@ class TraceSession:
     def _noisy(self, noise: Mechanism, secret: FloatArray, plan: Plan) -> FloatArray:
         """A fresh report.  Where it fails, the failure tells the test's answer: that is paid."""
         try:
+            if plan.shared is not None:
+                return self._in_block(plan.shared, noise, secret)
             return np.array(noise.report(secret[None], rng=self.rng).coordinates[0])
         except Exception:
             if plan.looks:
                 self.transcript.spent += plan.most
             raise
+
+    def _in_block(self, shared: Shared, noise: Mechanism, secret: FloatArray) -> FloatArray:
+        if shared.used == 0:
+            self._block = SharedRadius(shared, noise, self.rng)
+        assert self._block is not None
+        return self._block.report(secret, shared.used)
 
     def _predict_only(self, time_s: float | None) -> None:
         self._check_clock(time_s)
@@ -372,18 +396,3 @@ class TraceSession:
                 raise InvalidInput("either all reports of a trace have a time, or none")
             if before is not None and time_s is not None and time_s < before:
                 raise InvalidInput("the times of a trace must not go back: sort it first")
-
-
-def _checked_times(times_s: ArrayLike | None, count: int) -> list[float] | list[None]:
-    if times_s is None:
-        return [None] * count
-    try:
-        times = np.asarray(times_s, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput("times_s must be numbers of seconds") from None
-    if times.shape != (count,) or not np.isfinite(times).all():
-        raise InvalidInput(
-            f"times_s must be {count} finite numbers of seconds, one for each place;"
-            f" got shape {times.shape}"
-        )
-    return [float(t) for t in times]

@@ -2,7 +2,9 @@
 
 Only the transcript is kept, which holds no secret.  The threshold that a sparse run hides is one,
 and is not kept: a session that is resumed opens a new run where it next looks, and pays for that
-(:mod:`~whereish.mechanisms.traces.sparse_test`), so that what is promised stands.
+(:mod:`~whereish.mechanisms.traces.sparse_test`), so that what is promised stands.  So are hidden
+radii (:mod:`~whereish.mechanisms.traces.shared_radius`): the noise of a resumed session is of each
+report alone.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whereish.errors import InvalidInput
-from whereish.mechanisms.traces.transcript import Guard, Plan, Reported, Transcript
+from whereish.mechanisms.traces.transcript import Guard, Plan, Reported, Shared, Transcript
 from whereish.units import Epsilon, Length
 
 if TYPE_CHECKING:
@@ -93,6 +95,9 @@ def _report_to_json(report: Reported) -> dict[str, Any]:
             guard.threshold.m,
             guard.opened,
         ]
+    if plan.shared is not None:
+        shared = plan.shared
+        stated["shared"] = [shared.each.per_m, str(shared.ratio), shared.reports, shared.used]
     return stated
 
 
@@ -101,11 +106,18 @@ def _report_from_json(data: Any) -> Reported:
     if "guard" in data:
         opening, failing, threshold, opened = data["guard"]
         guard = Guard(Epsilon(opening), Epsilon(failing), Length(threshold), bool(opened))
+    shared = None
+    if "shared" in data:
+        each, ratio, reports, used = data["shared"]
+        shared = Shared(Epsilon(each), Fraction(ratio), int(reports), int(used))
+        if not (0 < shared.ratio <= 1 and 0 <= shared.used < shared.reports):
+            raise ValueError
     plan = Plan(
         None if data["test"] is None else Epsilon(data["test"]),
         None if data["threshold"] is None else Length(data["threshold"]),
         None if data["noise"] is None else Epsilon(data["noise"]),
         guard,
+        shared,
     )
     place = np.array(data["place"], float)
     if place.shape != (2,) or not np.isfinite(place).all():
