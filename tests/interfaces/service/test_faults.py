@@ -14,6 +14,7 @@ from stress.service_load import PLACE, WRONG, Load, kill_under_load, repeat_one_
 from whereish.errors import LedgerUnavailable
 from whereish.interfaces.service import app
 from whereish.interfaces.service.config import Config, LedgerConfig
+from whereish.mechanisms.traces.budget import FixedUtility
 from whereish.publish.ledger import open_ledger
 
 import service_process
@@ -70,6 +71,7 @@ def test_a_shutdown_under_load_finishes_what_was_charged(tmp_path, address):
 
 
 def test_two_workers_share_budget_keys_and_sessions(tmp_path, address):
+    assert FixedUtility("500 m", tests="every").most(12) <= service_process.TRACE_TOTAL
     with service_process.service(tmp_path, ledger=address, workers=2, cap="ln(4)/10 m") as made:
         # New connections go to either worker; a step is seen by the other.
         begun = made.post("/v1/traces", {"subject": "ann"}, key="session")

@@ -214,7 +214,7 @@ def test_a_trace_session(running):
     radii = {
         fresh: {a["accuracy_m"] for a in answers if a["fresh"] is fresh} for fresh in (True, False)
     }
-    budget = wh.FixedUtility("500 m", total="0.05/m", tests="every")
+    budget = wh.FixedUtility("500 m", tests="every")
     noise = wh.GlobeLaplace(wh.Epsilon(budget.level)).quantile(0.975).m
     (fresh_m,) = radii[True]
     assert fresh_m == pytest.approx(noise, abs=0.2)
