@@ -42,8 +42,11 @@ def test_a_line_stays_one_line_and_needs_no_total(shown):
     assert shown.getvalue().split("\r\x1b[K")[1:] == ["rows 12,345", "x" * 59]
 
 
-def test_it_is_drawn_ten_times_a_second_at_most(shown, monkeypatch):
+@pytest.mark.parametrize("up_s", [0.0, 10.0, 1e6])
+def test_it_is_drawn_ten_times_a_second_at_most(shown, monkeypatch, up_s):
+    """At once, however long the machine has been up, and then not again within the pause."""
     monkeypatch.setattr(terminal, "_PAUSE_S", 3600.0)
+    monkeypatch.setattr(terminal, "time", SimpleNamespace(monotonic=lambda: up_s))
     line = StatusLine()
     for step in range(1000):
         line.count("rows", step, 1000)

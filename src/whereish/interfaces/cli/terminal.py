@@ -6,6 +6,7 @@ standard error is not a terminal nothing is written.  It needs no package for th
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import time
@@ -24,7 +25,7 @@ class StatusLine:
     def __init__(self) -> None:
         self.is_shown = sys.stderr.isatty()
         self._started = time.monotonic()
-        self._drawn = -1.0
+        self._drawn = -math.inf
 
     def __enter__(self) -> StatusLine:
         return self
@@ -55,7 +56,7 @@ class StatusLine:
 
     def clear(self) -> None:
         """Take the line away; the next step begins its own time."""
-        self._started, self._drawn = time.monotonic(), -1.0
+        self._started, self._drawn = time.monotonic(), -math.inf
         if self.is_shown:
             sys.stderr.write(_ERASE)
             sys.stderr.flush()
