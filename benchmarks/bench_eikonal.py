@@ -21,8 +21,8 @@ from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import edge_integrals, stencil_factor
 from whereish.randomness import SeededRandomness
+from whereish.solvers.eikonal.bilinear.places import prices_on_places
 from whereish.solvers.eikonal.cells import framed_law
-from whereish.solvers.eikonal.places import prices_on_places
 from whereish.solvers.eikonal.rounding_norm import axis_levels
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.splines.lattice import LATTICES

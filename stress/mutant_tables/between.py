@@ -220,9 +220,17 @@ MUTANTS = (
     Mutant(
         "the last law in place of the best",
         _LOWERING,
-        "            best, least = law, error\n",
-        "            best, least = law, min(error, least)\n        best = law\n",
+        "        if best is None or found.error < least:\n",
+        "        if True:\n",
         ("tests/solvers/eikonal/test_lowering.py::test_a_round_that_is_worse_is_not_kept",),
         "a worse law is returned than was found",
+    ),
+    Mutant(
+        "sums aimed at that are thrown away",
+        _LOWERING,
+        "            aim=aim,\n            tolerance=tolerance,",
+        "            aim=None,\n            tolerance=tolerance,",
+        ("tests/solvers/eikonal/test_aims.py::test_moved_reports_of_a_narrow_coast_err_less",),
+        "maps a few nats wide are poor far out",
     ),
 )

@@ -284,7 +284,7 @@ MUTANTS = (
     ),
     Mutant(
         "bound of a square without its guard",
-        _SOLVERS + "eikonal/bilinear_bound.py",
+        _SOLVERS + "eikonal/bilinear/bound.py",
         "return worst * (1.0 + _GUARD)",
         "return worst * 1.0",
         (_TESTS + "eikonal/test_margins.py::test_square_factors_bound_the_exact_ones",),
@@ -292,7 +292,7 @@ MUTANTS = (
     ),
     Mutant(
         "ratios of a square by the wrong side",
-        _SOLVERS + "eikonal/bilinear_bound.py",
+        _SOLVERS + "eikonal/bilinear/bound.py",
         "high[..., 1, 0] = 1 + slopes[..., 0, 0] * height",
         "high[..., 1, 0] = 1 + slopes[..., 0, 0] * width",
         (
@@ -303,7 +303,7 @@ MUTANTS = (
     ),
     Mutant(
         "slopes without what single precision loses",
-        _SOLVERS + "eikonal/gradients.py",
+        _SOLVERS + "eikonal/bilinear/gradients.py",
         "np.sqrt(squared.astype(np.float64)) * (1.0 + 4e-6) + lost",
         "np.sqrt(squared.astype(np.float64)) + 0 * lost",
         (_TESTS + "eikonal/test_places.py::test_the_slopes_at_corners_are_bounds",),
@@ -327,7 +327,7 @@ MUTANTS = (
     ),
     Mutant(
         "flat core with the sums of the law with a tip",
-        _SOLVERS + "eikonal/places.py",
+        _SOLVERS + "eikonal/bilinear/places.py",
         "flat = replace(law, sums=sums,",
         "flat = replace(law, sums=built.law.sums,",
         (_TESTS + "eikonal/test_cells.py::test_continuous_places_keep_the_gradient_everywhere",),

@@ -23,10 +23,10 @@ from whereish.mechanisms.maps.query import EikonalQuery
 from whereish.mechanisms.saved import load_artefact, save_artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import stencil_factor
-from whereish.solvers.eikonal.bilinear_bound import square_factors
+from whereish.solvers.eikonal.bilinear.bound import square_factors
+from whereish.solvers.eikonal.bilinear.places import prices_on_places
 from whereish.solvers.eikonal.cells import prices_on_cells
 from whereish.solvers.eikonal.certify import metric_in_use
-from whereish.solvers.eikonal.places import prices_on_places
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.masses import decay_table
 from whereish.solvers.splines.corners import corner_prices

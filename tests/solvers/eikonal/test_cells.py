@@ -11,12 +11,12 @@ import pytest
 
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.stencil import edge_integrals, edge_slices
+from whereish.solvers.eikonal.bilinear.places import gradient_factors, law_on_places
 from whereish.solvers.eikonal.cells import (
     BuiltLaw,
     exponential_law,
     law_on_cells,
 )
-from whereish.solvers.eikonal.places import gradient_factors, law_on_places
 from whereish.solvers.eikonal.preconditioner import _solve, approximate_inverse_factor
 from whereish.solvers.eikonal.squared_error import squared_errors
 from whereish.solvers.eikonal.weights import closed_form_weights, nonnegative_weights

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from solvers.eikonal.test_cells import dense, mean_squared_error, solved_weights, true_factor
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.maps.stencil import edge_integrals
+from whereish.solvers.eikonal.aims import Judgement
 from whereish.solvers.eikonal.cells import _constant_law, exponential_law, law_on_cells
 from whereish.solvers.eikonal.certify import mean_cell_ratios
 from whereish.solvers.eikonal.lowering import PromisedEdges, certify, lowered_prices
@@ -109,21 +110,21 @@ def test_maps_of_few_nats_are_not_given_up(kind, nats):
 
 
 def test_rounds_keep_the_best_law():
-    """The law returned has the least merit of all that were certified."""
+    """The law returned has the least error of all that were certified."""
     eps = tracts(8, 24, count=30, coast=True, low=0.3, high=2.4)
     promised, secrets = edge_integrals(eps, CELL), np.ones(eps.shape, np.bool_)
     places = np.indices(eps.shape).reshape(2, -1).T
     seen = []
 
-    def merit(law, stride):
+    def judge(law, stride):
         masses = law.weights * law.table[law.metric.distances(np.arange(eps.size))]
         P = masses / masses.sum(axis=1, keepdims=True)
         away = ((places[:, None] - places[None]) ** 2).sum(axis=-1)
         seen.append((float((P * away).sum()), law.weights))
         assert law.factor <= 1.0
-        return seen[-1][0]
+        return Judgement(seen[-1][0], None)
 
-    law = certify(eps, CELL, promised, secrets, merit=merit)
+    law = certify(eps, CELL, promised, secrets, judge=judge)
     best = min(seen, key=lambda pair: pair[0])
     np.testing.assert_array_equal(law.weights, best[1])
     assert len(seen) > 1
@@ -131,16 +132,16 @@ def test_rounds_keep_the_best_law():
 
 
 def test_a_round_that_is_worse_is_not_kept():
-    """The third law has a worse merit than the second, and ends the rounds."""
+    """The third law has a larger error than the second, and ends the rounds."""
     eps = tracts(8, 24, count=30, coast=True, low=0.3, high=2.4)
     promised, secrets = edge_integrals(eps, CELL), np.ones(eps.shape, np.bool_)
     laws = []
 
-    def merit(law, stride):
+    def judge(law, stride):
         laws.append(law)
-        return (10.0, 8.0, 9.0)[len(laws) - 1]
+        return Judgement((10.0, 8.0, 9.0)[len(laws) - 1], None)
 
-    law = certify(eps, CELL, promised, secrets, merit=merit)
+    law = certify(eps, CELL, promised, secrets, judge=judge)
     assert len(laws) == 3
     np.testing.assert_array_equal(law.weights, laws[1].weights)
     assert not np.array_equal(law.weights, laws[2].weights)

@@ -14,7 +14,7 @@ from flint import arb, ctx
 
 from whereish.privacy.maps.stencil import edge_slices
 from whereish.solvers.eikonal.answers import _factors, _largest_changes
-from whereish.solvers.eikonal.bilinear_bound import square_factors
+from whereish.solvers.eikonal.bilinear.bound import square_factors
 from whereish.solvers.eikonal.certify import edge_factors
 from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT

@@ -15,10 +15,14 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import STENCILS, edge_integrals
-from whereish.solvers.eikonal.bilinear_bound import _ratio_boxes, corner_levels, square_factors
+from whereish.solvers.eikonal.bilinear.bound import _ratio_boxes, corner_levels, square_factors
+from whereish.solvers.eikonal.bilinear.gradients import largest_gradients
+from whereish.solvers.eikonal.bilinear.places import (
+    gradient_factors,
+    law_on_places,
+    prices_on_places,
+)
 from whereish.solvers.eikonal.cells import law_on_cells
-from whereish.solvers.eikonal.gradients import largest_gradients
-from whereish.solvers.eikonal.places import gradient_factors, law_on_places, prices_on_places
 from whereish.solvers.eikonal.rounding_norm import axis_levels
 from whereish.solvers.eikonal.squared_error import squared_errors
 from whereish.solvers.geodesic.graph_metric import GraphMetric
@@ -118,7 +122,7 @@ def test_finer_cells_cost_less_and_cutting_the_tip_off_is_why(monkeypatch):
     ratios = np.array(places) / cells
     assert (np.diff(ratios) < -0.2).all()
     assert ratios[-1] < 1.4
-    monkeypatch.setattr("whereish.solvers.eikonal.places._HARMLESS_TIP", 9.0)
+    monkeypatch.setattr("whereish.solvers.eikonal.bilinear.places._HARMLESS_TIP", 9.0)
     assert error_in_the_middle(law_on_places, 48) > 1.1 * places[-1]
 
 

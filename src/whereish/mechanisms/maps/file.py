@@ -20,10 +20,10 @@ from whereish.mechanisms.maps.options import Places
 from whereish.mechanisms.saved import Artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.solvers.eikonal.between import PROOF_BAR, slopes_between
+from whereish.solvers.eikonal.bilinear.places import gradient_factors, prices_on_places
 from whereish.solvers.eikonal.cells import BuiltLaw, inner_cells, prices_on_cells
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, edges_between, worst_edge
 from whereish.solvers.eikonal.margin import framed
-from whereish.solvers.eikonal.places import gradient_factors, prices_on_places
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.splines.lattice import LATTICES, lattice_of

@@ -14,8 +14,8 @@ from whereish.errors import InvalidInput
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import stencil_factor
 from whereish.solvers.eikonal.between import law_between
+from whereish.solvers.eikonal.bilinear.places import law_on_places
 from whereish.solvers.eikonal.cells import BuiltLaw, law_on_cells
-from whereish.solvers.eikonal.places import law_on_places
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 from whereish.threads import one_blas_thread
 

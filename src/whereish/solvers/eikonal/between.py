@@ -195,6 +195,7 @@ def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse | N
             NearProduct(metric),
             inverse,
             weights,
+            aim=law.aim,
             tolerance=residual_allowed(built.promised),
             budget=_BUDGET,
         )
@@ -204,7 +205,6 @@ def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse | N
     sums, sweeps = metric.exact_sums(counts, law.table, built.secrets)
     edge, worst = worst_edge(edge_factors(metric, sums, built.promised), metric)
     dropped = int((counts == 0).sum())
-    lowered = CertifiedLaw(
-        metric, counts, sums, edge, worst, law.rounds + 1, law.products + products, dropped, sweeps
-    )
+    counted = law.rounds + 1, law.products + products, dropped, sweeps
+    lowered = CertifiedLaw(metric, counts, sums, edge, worst, *counted, aim=law.aim)
     return replace(built, law=lowered)

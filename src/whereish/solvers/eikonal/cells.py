@@ -1,7 +1,7 @@
 """From a map to a certified law on its cells: the whole way, on plain arrays.
 
 Secrets are cells, and all neighbouring cells keep the line integral of eps between
-their centres.  (:mod:`~whereish.solvers.eikonal.places` has the law for places between
+their centres.  (:mod:`~whereish.solvers.eikonal.bilinear.places` has the law for places between
 them.)
 """
 
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.stencil import edge_integrals
+from whereish.solvers.eikonal.aims import Judgement, judgement
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, worst_edge
 from whereish.solvers.eikonal.lowering import Progress, certified_at_once, certify
 from whereish.solvers.eikonal.margin import frame_width, framed
-from whereish.solvers.eikonal.squared_error import judged_error, sampled_error
+from whereish.solvers.eikonal.squared_error import judged, sampled_error
 from whereish.solvers.eikonal.weights import closed_form_weights
 from whereish.solvers.geodesic.graph_metric import HORIZON, LARGEST_MAP, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
@@ -201,7 +202,8 @@ def law_on_cells(
 
 def _judged(built: BuiltLaw, cell: tuple[float, float], prior: FloatArray | None) -> float:
     """The error by which laws are compared."""
-    return judged_error(built.law, built.secrets, _centres(built.law.metric.shape, cell), prior)
+    places = _centres(built.law.metric.shape, cell)
+    return judged(built.law, built.secrets, places, prior).error
 
 
 def _errors(
@@ -270,12 +272,12 @@ def framed_law(
         frame = 0
     wide, promised, secrets = _framed_problem(levels, cell, prices, neighbours, frame)
 
-    def merit(law: CertifiedLaw, stride: int) -> float:
+    def judge(law: CertifiedLaw, stride: int) -> Judgement:
         inner = np.flatnonzero(law.sums)
-        places = stride * _centres(law.metric.shape, cell)
-        return judged_error(law, inner, places, prior if stride == 1 else None)
+        places = stride * _centres(law.metric.shape, (cell[0] / cell[1], 1.0))  # free of units
+        return judgement(law, inner, places, prior if stride == 1 else None)
 
-    law = certify(wide, cell, promised, secrets, merit=merit, progress=progress)
+    law = certify(wide, cell, promised, secrets, judge=judge, progress=progress)
     return BuiltLaw(law, levels, frame, promised)
 
 

@@ -74,12 +74,14 @@ class CertifiedLaw(EdgeLaw):
     dropped : cells without weight.
     sweeps : sweeps that settle every batch of sources.
     core : distance, in quanta, within which the masses are flat.
+    aim : sums that the weights were solved for, while a law is searched for; None for 1.
     """
 
     products: int
     dropped: int
     sweeps: int
     core: int = 0
+    aim: FloatArray | None = None
 
     @property
     def table(self) -> NDArray[np.uint64]:

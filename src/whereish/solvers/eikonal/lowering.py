@@ -29,6 +29,7 @@ Every round ends with a certified law, and the one of the least squared error is
 rounds can only improve it; they end when one gains less than a hundredth.  That error is a
 mean of two, of reports as they are drawn and moved to their posterior means: on maps of
 few nats lowering less leaves fewer and farther reports, which moved tell more and as such less.
+There further rounds aim at sums other than 1 (:mod:`~whereish.solvers.eikonal.aims`).
 
 A map of many cells starts from the law of every other cell
 (:mod:`~whereish.solvers.geodesic.coarse`).  Weights of small cells live on a part of them only,
@@ -40,13 +41,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.privacy.maps.stencil import edge_slices
+from whereish.solvers.eikonal.aims import Judgement, finer_aim
 from whereish.solvers.eikonal.certify import (
     RESERVE,
     CertifiedLaw,
@@ -74,16 +76,16 @@ from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
 from whereish.solvers.geodesic.near import NearProduct
 
-__all__ = ["Merit", "Progress", "PromisedEdges", "certified_at_once", "certify", "lowered_prices"]
+__all__ = ["Judge", "Progress", "PromisedEdges", "certified_at_once", "certify", "lowered_prices"]
 
 Progress = Callable[[int, float], None]
 """Told each round and its factor."""
 
 
-class Merit(Protocol):
-    """The squared error that a law is good for, or an estimate; only comparisons matter."""
+class Judge(Protocol):
+    """Says what laws are worth, and what the next weights should aim at."""
 
-    def __call__(self, law: CertifiedLaw, stride: int) -> float:
+    def __call__(self, law: CertifiedLaw, stride: int) -> Judgement:
         """Of a law for every `stride`-th cell of every `stride`-th row."""
 
 
@@ -181,7 +183,7 @@ def certify(
     promised: FloatArray,
     secrets: NDArray[np.bool_],
     *,
-    merit: Merit,
+    judge: Judge,
     progress: Progress | None = None,
     stride: int = 1,
 ) -> CertifiedLaw:
@@ -193,21 +195,23 @@ def certify(
     cell : height and width of a cell.
     promised : (rows, cols, half) edge prices, ``inf`` where there is no edge.
     secrets : (rows, cols) which cells can be secrets; edges elsewhere promise nothing.
-    merit : what the laws of the rounds are compared by.
+    judge : what the laws of the rounds are compared by.
     progress : called with each round and its factor; that of the first may be above 1.
-    stride : these are every so many-th cells of the map that is meant, for its `merit`.
+    stride : these are every so many-th cells of the map that is meant, for its `judge`.
     """
     edges = PromisedEdges(promised, secrets, partial(approximate_inverse_factor, eps, cell))
-    judge = partial(merit, stride=stride)
+    here = partial(judge, stride=stride)
     if eps.size >= _MANY and float(eps.max()) * max(cell) <= _FINE:
         fewer, sides = coarse_cells(secrets), (2 * cell[0], 2 * cell[1])
         prices = coarse_prices(promised)
-        law = certify(coarse_levels(eps), sides, prices, fewer, merit=merit, stride=2 * stride)
+        law = certify(coarse_levels(eps), sides, prices, fewer, judge=judge, stride=2 * stride)
         if law.rounds > 1:
             shares = np.clip(fine_shares(law.metric, prices, eps.shape), 0.5, 1.0)
             usual = float(np.median(law.sums[fewer.ravel()])) / float(law.table[0])
             weights = fine_weights(law.weights / usual, eps.shape)  # most sums are about 1
-            return _alternated(edges, None, weights, 2.0 * edges.least * shares, judge, progress)
+            aim = None if law.aim is None else finer_aim(law.aim, eps.shape)
+            start = _Start(weights, 2.0 * edges.least * shares, aim)
+            return _alternated(edges, None, start, here, progress)
     law, weights = _first(edges, closed_form_weights(eps, cell))
     if progress is not None:
         progress(1, law.factor)
@@ -216,7 +220,7 @@ def certify(
     prices = edges.room(edges.exact_slopes(law))
     law = lowered_prices(edges, weights, prices, 1, law.products)
     prices = edges.room(edges.exact_slopes(law))
-    return _alternated(edges, law, weights, prices, judge, progress)
+    return _alternated(edges, law, _Start(weights, prices), here, progress)
 
 
 def _first(edges: PromisedEdges, start: FloatArray) -> tuple[CertifiedLaw, FloatArray]:
@@ -243,20 +247,31 @@ def _first(edges: PromisedEdges, start: FloatArray) -> tuple[CertifiedLaw, Float
     return law, solved.values
 
 
+class _Start(NamedTuple):
+    """Where rounds begin: weights to start from, prices, and the sums aimed at (None for 1)."""
+
+    weights: FloatArray
+    prices: FloatArray
+    aim: FloatArray | None = None
+
+
 def _alternated(
     edges: PromisedEdges,
     best: CertifiedLaw | None,
-    weights: FloatArray,
-    prices: FloatArray,
-    merit: Callable[[CertifiedLaw], float],
+    start: _Start,
+    judge: Callable[[CertifiedLaw], Judgement],
     progress: Progress | None,
 ) -> CertifiedLaw:
-    """The best certified law of a few rounds, which begin with weights for these `prices`.
+    """The best certified law of a few rounds, which begin with weights for the prices of `start`.
 
-    `best` is the law that is known already, `weights` where the first round starts.
+    `best` is the law that is known already.
     """
     tolerance = _ROUGH * residual_allowed(edges.promised)
-    least, products = (np.inf, 0) if best is None else (merit(best), best.products)
+    weights, prices, aim = start
+    least, products, next_aim = np.inf, 0, aim
+    if best is not None:
+        known = judge(best)
+        least, next_aim, products = known.error, known.aim, best.products
     for number in range(2, _ROUNDS + 1):
         metric = GraphMetric.from_prices(prices)
         solved = nonnegative_weights(
@@ -264,6 +279,7 @@ def _alternated(
             NearProduct(metric),
             edges.inverse,
             weights,
+            aim=aim,
             tolerance=tolerance,
             budget=_ROUND_BUDGET,
         )
@@ -276,14 +292,17 @@ def _alternated(
         products = law.products
         if progress is not None:
             progress(number, law.factor)
-        error = merit(law)
-        gained = 1.0 - error / least
-        if best is None or error < least:
-            best, least = law, error
-        if gained < _GAIN:
+        found = judge(law)
+        gained = 1.0 - found.error / least
+        if best is None or found.error < least:
+            best, least, next_aim = replace(law, aim=aim), found.error, found.aim
+        if gained >= _GAIN:
+            # Nowhere below the prices of the last law: slack is given back.
+            prices, aim = edges.room(edges.exact_slopes(law)), aim if aim is None else found.aim
+        elif aim is None and next_aim is not None:  # from the best with sums of 1
+            prices, aim = edges.room(edges.exact_slopes(best)), next_aim
+        else:
             break
-        # Nowhere below the prices of the last law: slack is given back.
-        prices = edges.room(edges.exact_slopes(law))
     assert best is not None  # there was a round
     return replace(best, rounds=number, products=products)
 

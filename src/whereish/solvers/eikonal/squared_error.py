@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
 
-__all__ = ["judged_error", "posterior_means", "sampled_error", "squared_errors"]
+__all__ = ["Judged", "errors_of", "judged", "posterior_means", "sampled_error", "squared_errors"]
 
 _SAMPLE = 256
 """Secrets on which laws are compared: four batches, where all secrets of a large map are 600."""
@@ -121,33 +122,64 @@ def sampled_error(
     share = np.ones(len(chosen)) if prior is None else prior[chosen]
     if share.sum() == 0:
         return 0.0
-    total = 0.0
-    middle = places[secrets].mean(axis=0)
+    errors = errors_of(metric, weights, secrets[chosen], places, reports)
+    return float(share @ errors) / float(share.sum())
+
+
+def errors_of(
+    metric: GraphMetric,
+    weights: FloatArray,
+    cells: IntArray,
+    places: FloatArray,
+    reports: FloatArray | None = None,
+) -> FloatArray:
+    """Squared error of each of some `cells`, of the law weights·e^{-d}/Z."""
+    middle = places[cells].mean(axis=0)
     at = places - middle
     to = at if reports is None else reports - middle
     moments = np.column_stack([np.ones(len(to)), to, (to**2).sum(axis=1)])
-    for start in range(0, len(chosen), LANES):
-        here = secrets[chosen[start : start + LANES]]
+    errors = np.empty(len(cells))
+    for start in range(0, len(cells), LANES):
+        here = cells[start : start + LANES]
         masses = weights * np.exp(-metric.quantum * metric.distances(here))
         mass, x, y, square = (masses @ moments).T
         ux, uy = at[here].T
-        errors = (square - 2 * (ux * x + uy * y)) / mass + ux**2 + uy**2
-        total += float(share[start : start + LANES] @ errors)
-    return total / float(share.sum())
+        errors[start : start + LANES] = (square - 2 * (ux * x + uy * y)) / mass + ux**2 + uy**2
+    return errors
 
 
-def judged_error(
-    law: CertifiedLaw, secrets: IntArray, places: FloatArray, prior: FloatArray | None = None
-) -> float:
-    """A mean of two of :func:`sampled_error` in logarithms: reports as drawn, and moved.
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a law is worth: the error of its reports as drawn, and moved to posterior means.
 
-    Moved means to the posterior mean, as is recommended: a per cent of that error is worth three of
-    the other.  On maps of few nats the law that is best when moved has most of its reports along
-    the edge, and as drawn is worse than one that tells less.
+    Attributes
+    ----------
+    drawn, moved : of :func:`sampled_error`.
+    reports : where each report is moved to.
     """
+
+    drawn: float
+    moved: float
+    reports: FloatArray
+
+    @property
+    def error(self) -> float:
+        """A mean of both in logarithms.
+
+        A per cent of the error of moved reports, which are recommended, is worth three of the
+        other.  On maps of few nats the law that is best when moved has most of its reports along
+        the edge, and as drawn is worse than one that tells less.
+        """
+        return float(self.drawn ** (1.0 - _MOVED) * self.moved**_MOVED)
+
+
+def judged(
+    law: CertifiedLaw, secrets: IntArray, places: FloatArray, prior: FloatArray | None = None
+) -> Judged:
+    """The errors that laws are compared by; `prior` is over the secrets, uniform for None."""
     share = np.full(len(secrets), 1.0 / len(secrets)) if prior is None else prior
     if share.sum() == 0:
-        return 0.0
+        return Judged(0.0, 0.0, places)
     given = law.weights > 0
     moved = posterior_means(law, secrets, places, share, horizon=_JUDGED, wanted=given)
     weights = law.weights.astype(np.float64)
@@ -155,4 +187,4 @@ def judged_error(
         sampled_error(law.metric, weights, secrets, places, prior, reports)
         for reports in (None, moved)
     )
-    return float(drawn ** (1.0 - _MOVED) * remapped**_MOVED)
+    return Judged(drawn, remapped, moved)

@@ -11,7 +11,8 @@ nonnegative where K >= -1.  Where some are not, the bounded problem
     min  w'E w / 2 - 1'w   over w >= 0
 
 has E·w = 1 where w > 0 and E·w >= 1 elsewhere; the law is then normalised by
-Z = E·w, and :mod:`~whereish.solvers.eikonal.certify` pays for the slope of Z.
+Z = E·w, and :mod:`~whereish.solvers.eikonal.certify` pays for the slope of Z.  Sums b(u) other
+than 1 may be aimed at, by min w'E w / 2 - b'w (:mod:`~whereish.solvers.eikonal.aims` says why).
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ Product: TypeAlias = Callable[[FloatArray], FloatArray]
 Inverse: TypeAlias = Callable[[NDArray[np.bool_]], Factor]
 """The preconditioner of the block of E of some free cells."""
 Hopeless: TypeAlias = Callable[[FloatArray, float], bool]
-"""Whether to give up, from E·w - 1 and about what its residual is."""
+"""Whether to give up, from E·w - b and about what its residual is."""
 End: TypeAlias = Literal["reached", "spent", "hopeless"]
 """The minimum, the end of the products that were allowed, or given up."""
 
 _COARSE = 3.0  # times the tolerance of a pass: far from the final active set that tells as well
-_FIRST_AIM = 30.0  # times the tolerance, at most: rougher weights have the wrong signs
+_FIRST_ROUGH = 30.0  # times the tolerance, at most: rougher weights have the wrong signs
 _NEAR_COST = 0.1  # of a product with all of E, or less where few cells have weight
 _HALVINGS = 6  # of a step that drops cells
 _RAISED = 1e-3  # of what is minimised: less is what exchanges near the end and rounding bring
@@ -57,7 +58,7 @@ class Weights:
     ----------
     values : w >= 0 per cell.
     dropped : cells whose plain weight would have been negative, now zero.
-    residual : largest |(E·w)(u) - 1| over the cells with w > 0.
+    residual : largest |(E·w)(u) - b(u)| over the cells with w > 0.
     products : products with E that it took; those with the near part of it are not counted.
     image : E·w, to the rounding of single precision.
     """
@@ -69,10 +70,10 @@ class Weights:
     image: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, image: FloatArray, products: int) -> Self:
-        """With what follows from the weights and E·w."""
+    def of(cls, values: FloatArray, image: FloatArray, aim: FloatArray, products: int) -> Self:
+        """With what follows from the weights, E·w and b."""
         zero = values == 0
-        residual = float(np.where(zero, 0.0, np.abs(image - 1.0)).max())
+        residual = float(np.where(zero, 0.0, np.abs(image - aim)).max())
         return cls(values, int(zero.sum()), residual, products, image)
 
 
@@ -191,15 +192,16 @@ def nonnegative_weights(
     inverse: Inverse,
     start: FloatArray,
     *,
+    aim: FloatArray | None = None,
     tolerance: float = 1e-5,
     budget: int = 1000,
     hopeless: Hopeless | None = None,
 ) -> Weights:
-    """Minimise w'Ew/2 - 1'w over w >= 0.
+    """Minimise w'Ew/2 - b'w over w >= 0.
 
     What is far is held: with N the part of E that is near, each pass solves
 
-        min  w'N w / 2 - (1 - (E - N)·v)'w   over w >= 0
+        min  w'N w / 2 - (b - (E - N)·v)'w   over w >= 0
 
     for the weights v before it, and ends with one product with E.  E - N is smooth and has little
     mass, so a pass leaves about a tenth of the residual.
@@ -210,29 +212,31 @@ def nonnegative_weights(
     near : v -> N·v.
     inverse : the preconditioner's factor for a set of free cells.
     start : a first guess.
+    aim : b, about 1; None for 1.
     tolerance : the residual asked for.
     budget : products with E, near ones counted as a tenth; when they are spent, what is there is
         returned.
-    hopeless : asked about E·w - 1 and its residual once cells are dropped, says whether the caller
+    hopeless : asked about E·w - b and its residual once cells are dropped, says whether the caller
         will not use these weights as they are; then, too, they are returned.
     """
     free = start > 0
     first = np.where(free, start, 0.0)
     image = product(first)
-    scale = float(first.sum()) / float(first @ image)  # the best multiple of the guess
+    aim = np.ones_like(first) if aim is None else aim
+    scale = float(first @ aim) / float(first @ image)  # the best multiple of the guess
     first, image = scale * first, scale * image
     solver = _Exchange(near, inverse, first, near(first), free)
-    found = Weights.of(first, image, 1)
+    found = Weights.of(first, image, aim, 1)
     while (left := budget - found.products - _NEAR_COST * solver.products) > 0:
-        aim = max(tolerance / 2, min(found.residual / 20, _FIRST_AIM * tolerance))
-        target = 1.0 - (found.image - solver.image)
-        end = solver.solve(target, aim, left / _NEAR_COST, hopeless or _never)
+        rough = max(tolerance / 2, min(found.residual / 20, _FIRST_ROUGH * tolerance))
+        target = aim - (found.image - solver.image)
+        end = solver.solve(target, rough, left / _NEAR_COST, hopeless or _never)
         weights = solver.weights
         if not np.isfinite(weights).all() or not weights.any():
             raise SolverError(
                 "the weights of the privacy map did not converge; is the map extreme?"
             )
-        found = Weights.of(weights, product(weights), found.products + 1)
+        found = Weights.of(weights, product(weights), aim, found.products + 1)
         if end == "hopeless" or (end == "reached" and found.residual <= tolerance):
             break
     return found

@@ -13,7 +13,7 @@ taken no further than it must:
   max(d, `CORE`), the same for all cells within a tenth of a nat.  On a map hardly wider than
   that nothing but the flat part would be left, so there the map is lowered instead.
 * eps varies within a square, and its edges are shared by looser neighbours.  Where the
-  bound of :mod:`~whereish.solvers.eikonal.bilinear_bound` exceeds, the map in use is lowered,
+  bound of :mod:`~whereish.solvers.eikonal.bilinear.bound` exceeds, the map in use is lowered,
   and all is solved again.
 
 The bound itself is evaluated for every report and every square.
@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, least_around
 from whereish.errors import InvalidInput, SolverError
 from whereish.privacy.maps.stencil import edge_integrals
-from whereish.solvers.eikonal.bilinear_bound import corner_levels, square_factors
+from whereish.solvers.eikonal.bilinear.bound import corner_levels, square_factors
+from whereish.solvers.eikonal.bilinear.gradients import largest_gradients
 from whereish.solvers.eikonal.cells import (
     LEAST_PRICE,
     BuiltLaw,
@@ -40,7 +41,6 @@ from whereish.solvers.eikonal.cells import (
     least_price,
 )
 from whereish.solvers.eikonal.certify import edge_factors, worst_edge
-from whereish.solvers.eikonal.gradients import largest_gradients
 from whereish.solvers.eikonal.rounding_norm import axis_levels, directed_levels, longest_side
 from whereish.threads import one_blas_thread
 

@@ -1,0 +1,1 @@
+"""Laws for places that are rounded at random to one of the four centres around them."""
