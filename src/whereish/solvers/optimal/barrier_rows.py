@@ -8,6 +8,7 @@ which they are; `Rows` is the flat form in which the kernels read them.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +25,13 @@ __all__ = [
     "RowLists",
     "Rows",
     "SharedRows",
+    "Steps",
     "assemble_normal_matrix",
+    "centre_targets",
+    "draw_in_targets",
     "feasible_multipliers",
     "near_active_pairs",
+    "products_after",
     "pull_back",
     "pull_of_targets",
     "pull_sizes",
@@ -49,6 +54,13 @@ class AtRows(NamedTuple):
     slack: FloatArray
     y: FloatArray
     residual: FloatArray
+
+
+class Steps(NamedTuple):
+    """Which parts of a direction are gone, by slacks and by multipliers."""
+
+    primal: float
+    dual: float
 
 
 class Moves(NamedTuple):
@@ -99,6 +111,24 @@ class Rows(NamedTuple):
         falls = row_moves(at, target, self.start, self.pairs, part, dk, ds, dy)
         return Moves(ds, dy, *falls)
 
+    def after(self, at: AtRows, moves: Moves, steps: Steps) -> float:
+        """The sum of the products s y after a step."""
+        return products_after(at, moves.ds, moves.dy, steps, (0, self.size))
+
+    def centred(self, at: AtRows, moves: Moves, aim: float) -> FloatArray:
+        """How products s y shall move to be `aim`, after what is left of second order."""
+        out = np.empty(self.size)
+        centre_targets(at, moves.ds, moves.dy, aim, (0, self.size), out)
+        return out
+
+    def drawn_in(
+        self, at: AtRows, moves: Moves, steps: Steps, aim: float, target: FloatArray
+    ) -> FloatArray:
+        """`target` with the products that would lie outside [aim/10, 10 aim] pulled into it."""
+        out = np.empty(self.size)
+        draw_in_targets(at, moves.ds, moves.dy, steps, aim, target, (0, self.size), out)
+        return out
+
     def rounding(self, y: FloatArray, n: int) -> FloatArray:
         """What rounding may have added to an entry of `pull` and two numbers besides, at most.
 
@@ -141,6 +171,41 @@ class SharedRows(NamedTuple):
 
         fall_s, fall_y = np.max(self.ranges.map(move), axis=0)
         return Moves(ds, dy, float(fall_s), float(fall_y))
+
+    def after(self, at: AtRows, moves: Moves, steps: Steps) -> float:
+        """As :meth:`Rows.after`."""
+
+        def after(part: tuple[int, int]) -> float:
+            return products_after(at, moves.ds, moves.dy, steps, self._rows_of(part))
+
+        return math.fsum(self.ranges.map(after))
+
+    def centred(self, at: AtRows, moves: Moves, aim: float) -> FloatArray:
+        """As :meth:`Rows.centred`."""
+        out = np.empty(self.size)
+
+        def centre(part: tuple[int, int]) -> None:
+            centre_targets(at, moves.ds, moves.dy, aim, self._rows_of(part), out)
+
+        self.ranges.map(centre)
+        return out
+
+    def drawn_in(
+        self, at: AtRows, moves: Moves, steps: Steps, aim: float, target: FloatArray
+    ) -> FloatArray:
+        """As :meth:`Rows.drawn_in`."""
+        out = np.empty(self.size)
+
+        def draw_in(part: tuple[int, int]) -> None:
+            ds, dy = moves.ds, moves.dy
+            draw_in_targets(at, ds, dy, steps, aim, target, self._rows_of(part), out)
+
+        self.ranges.map(draw_in)
+        return out
+
+    def _rows_of(self, part: tuple[int, int]) -> tuple[int, int]:
+        """The rows of a range of outputs."""
+        return int(self.rows.start[part[0]]), int(self.rows.start[part[1]])
 
 
 class RowLists:
@@ -252,6 +317,52 @@ def row_moves(
             fall = -dy[row] / at.y[row]
             fall_y = fall if fall > fall_y or np.isnan(fall) else fall_y
     return fall_s, fall_y
+
+
+@kernel
+def products_after(
+    at: AtRows, ds: FloatArray, dy: FloatArray, steps: Steps, rows: tuple[int, int]
+) -> float:
+    """Sum of (s + primal ds) (y + dual dy) over a range of rows."""
+    total = 0.0
+    for row in range(rows[0], rows[1]):
+        total += (at.slack[row] + steps.primal * ds[row]) * (at.y[row] + steps.dual * dy[row])
+    return total
+
+
+@kernel
+def centre_targets(
+    at: AtRows,
+    ds: FloatArray,
+    dy: FloatArray,
+    aim: float,
+    rows: tuple[int, int],
+    out: FloatArray,
+) -> None:
+    """Write aim - s y - ds dy of a range of rows (Mehrotra)."""
+    for row in range(rows[0], rows[1]):
+        out[row] = aim - at.slack[row] * at.y[row] - ds[row] * dy[row]
+
+
+@kernel
+def draw_in_targets(
+    at: AtRows,
+    ds: FloatArray,
+    dy: FloatArray,
+    steps: Steps,
+    aim: float,
+    target: FloatArray,
+    rows: tuple[int, int],
+    out: FloatArray,
+) -> None:
+    """Write targets that pull outlying products into [aim/10, 10 aim], by 10 aim at most (Gondzio).
+
+    Of a range of rows; products are those after the steps.
+    """
+    for row in range(rows[0], rows[1]):
+        trial = (at.slack[row] + steps.primal * ds[row]) * (at.y[row] + steps.dual * dy[row])
+        inside = min(max(trial, 0.1 * aim), 10.0 * aim)
+        out[row] = target[row] + max(inside - trial, -10.0 * aim)
 
 
 @kernel

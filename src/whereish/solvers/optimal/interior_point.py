@@ -37,9 +37,11 @@ from whereish.errors import SolverError
 from whereish.solvers.lapack import cholesky, cholesky_solve
 from whereish.solvers.optimal.barrier_rows import (
     AtRows,
+    Moves,
     RowLists,
     Rows,
     SharedRows,
+    Steps,
     feasible_multipliers,
     near_active_pairs,
 )
@@ -86,10 +88,8 @@ class Direction:
 
     dk: FloatArray
     dmu: FloatArray
-    ds: FloatArray
-    dy: FloatArray
-    primal: float
-    dual: float
+    moves: Moves
+    steps: Steps
 
 
 def cholesky_factor(matrix: FloatArray) -> FloatArray:
@@ -126,32 +126,27 @@ def corrected_direction(
     """
     n = dual_residual.shape[1]
     at = AtRows(slack, y, np.zeros(y.size) if row_residual is None else row_residual)
-    product = slack * y
-    complementarity = float(product.sum())
+    complementarity = float(slack @ y)
 
     def along(target: FloatArray) -> Direction:
         dk, dmu = solve(rows.pull_targets(at, target, n) - dual_residual)
         moves = rows.moves(at, target, dk)
-        primal, dual = 1.0 / max(1.0, moves.fall_s), 1.0 / max(1.0, moves.fall_y)
-        return Direction(dk, dmu, moves.ds, moves.dy, primal, dual)
+        steps = Steps(1.0 / max(1.0, moves.fall_s), 1.0 / max(1.0, moves.fall_y))
+        return Direction(dk, dmu, moves, steps)
 
-    predicted = along(-product)
-    ds, dy = predicted.ds, predicted.dy
-    after = float((slack + predicted.primal * ds) @ (y + predicted.dual * dy))
+    predicted = along(-slack * y)
+    after = rows.after(at, predicted.moves, predicted.steps)
     centring = min(max((after / complementarity) ** 3, 1e-6), 1.0)
     aim = centring * complementarity / rows.size
-    target = aim - product - ds * dy
+    target = rows.centred(at, predicted.moves, aim)
     best = along(target)
     for _ in range(corrections):
-        if min(best.primal, best.dual) > 0.95:
+        if min(best.steps) > 0.95:
             break
-        longer_primal = min(1.0, 1.08 * best.primal + 0.1)
-        longer_dual = min(1.0, 1.08 * best.dual + 0.1)
-        trial = (slack + longer_primal * best.ds) * (y + longer_dual * best.dy)
-        # Pull outlying products into [aim/10, 10 aim]; Gondzio bounds the pull from above.
-        target = target + np.maximum(np.clip(trial, 0.1 * aim, 10.0 * aim) - trial, -10.0 * aim)
+        longer = Steps(*(min(1.0, 1.08 * step + 0.1) for step in best.steps))
+        target = rows.drawn_in(at, best.moves, longer, aim, target)
         corrected = along(target)
-        if corrected.primal + corrected.dual < best.primal + best.dual + 0.02:
+        if sum(corrected.steps) < sum(best.steps) + 0.02:
             break
         best = corrected
     return best
@@ -234,10 +229,10 @@ class InteriorPoint:
             )
         relative = at.relative_complementarity
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
-        primal, dual = share * direction.primal, share * direction.dual
+        primal, dual = (share * step for step in direction.steps)
         self.k = self.k + primal * direction.dk
-        self.s = self.s + primal * direction.ds
-        self.y = self.y + dual * direction.dy
+        self.s = self.s + primal * direction.moves.ds
+        self.y = self.y + dual * direction.moves.dy
         self.mu = self.mu + dual * direction.dmu
 
     def _newton(self, weight: FloatArray, ranges: Workers[tuple[int, int]]) -> NewtonSolve:

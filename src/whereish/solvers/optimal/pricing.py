@@ -165,7 +165,7 @@ def _cheapest_column(
         move = corrected_direction(
             rows, slack, y, solve=solve, dual_residual=residual, corrections=2
         )
-        k = k + 0.95 * move.primal * move.dk
-        y = y + 0.95 * move.dual * move.dy
-        tau += 0.95 * move.dual * float(move.dmu[0])
+        k = k + 0.95 * move.steps.primal * move.dk
+        y = y + 0.95 * move.steps.dual * move.moves.dy
+        tau += 0.95 * move.steps.dual * float(move.dmu[0])
     return _Column(lower, k[0], best_y)

@@ -140,10 +140,10 @@ class LocalPoint:
             row_residual=self._slack(self.k) - self.s,
         )
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
-        primal, dual = share * move.primal, share * move.dual
+        primal, dual = (share * step for step in move.steps)
         self.k = self.k + primal * move.dk[0]
-        self.s = self.s + primal * move.ds
-        self.y = self.y + dual * move.dy
+        self.s = self.s + primal * move.moves.ds
+        self.y = self.y + dual * move.moves.dy
         self.mu = self.mu + dual * move.dmu
         return primal, dual
 
