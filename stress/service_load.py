@@ -35,6 +35,12 @@ class Load:
         for thread in self._threads:
             thread.start()
 
+    def wait_for_answers(self, wait_s: float = 60) -> None:
+        """Until the first came: a machine with other work may need longer than any sleep."""
+        end = time.monotonic() + wait_s
+        while not self.answers and time.monotonic() < end:
+            time.sleep(0.01)
+
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
@@ -70,6 +76,7 @@ def kill_under_load(service: Any, run: int, address: str, seconds: float) -> dic
     """
     load = Load(service, run)
     load.start()
+    load.wait_for_answers()
     time.sleep(seconds)
     service.kill()
     load.stop()

@@ -6,16 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from whereish.randomness import SeededRandomness
 
 DATA = Path(os.environ.get("WHEREISH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# No deadline: the first example may compile.  CI tries the same examples every time; a developer
-# tries others on every run.
-settings.register_profile("developer", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+# No deadline: the first example may compile, and a loaded machine is slow.  CI tries the same
+# examples every time; a developer tries others on every run.
+PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("developer", **PATIENT)
+settings.register_profile("ci", **PATIENT, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 SLOW = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import re
@@ -51,10 +52,20 @@ total = "{TRACE_TOTAL}/m"
 """
 
 
+_CANDIDATES = itertools.count(61 * os.getpid())  # other processes begin elsewhere
+
+
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port that nobody takes until a server is started there.
+
+    It is below those that systems give to whoever asks for any, and each is given once.
+    """
+    for candidate in _CANDIDATES:
+        port = 20_000 + candidate % 12_000
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there is always another candidate")
 
 
 @dataclass

@@ -29,6 +29,11 @@ LEVEL = wh.Epsilon.of("0.01/m")
 DISTANCES = np.hypot(*(SITES[:, None] - SITES).transpose(2, 0, 1))
 
 
+def seeded():
+    """Reports that are drawn anew have the digits of the true place now and then."""
+    return wh.SeededRandomness(1)
+
+
 def channel():
     return wh.exponential_channel(SITES, LEVEL)
 
@@ -55,7 +60,8 @@ def ledger(tmp_path):
 
 def nearby():
     table = pa.table({"lon": [HERE[0] + 1e-4], "lat": [HERE[1]], "name": ["café"]})
-    return wh.nearby(HERE, "300 m", source=wh.MemorySource(table, keep=["name"]), epsilon="1/km")
+    source = wh.MemorySource(table, keep=["name"])
+    return wh.nearby(HERE, "300 m", source=source, epsilon="1/km", rng=seeded())
 
 
 def profiles():
@@ -63,15 +69,15 @@ def profiles():
     users = ["ann", "bob"] * 20
     places = np.tile(HERE, (40, 1))
     counted, _ = wh.Profiles.from_checkins(level, users, places, public_users=["ann", "bob"])
-    return wh.NaiveProfiles(level, 1.0).publish(counted)
+    return wh.NaiveProfiles(level, 1.0).publish(counted, rng=seeded())
 
 
 CASES = {
     "ExactAudit": lambda _: wh.audit.exact(channel(), LEVEL * wh.Euclidean(), sites=SITES),
     "ExactAudit, infinite": lambda _: wh.audit.exact(np.eye(3), DISTANCES),
-    "DensityAudit": lambda _: wh.audit.density(wh.PlanarLaplace(LEVEL), SITES),
+    "DensityAudit": lambda _: wh.audit.density(wh.PlanarLaplace(LEVEL), SITES, rng=seeded()),
     "StatisticalAudit": lambda _: wh.audit.statistical(
-        wh.PlanarLaplace(LEVEL).report, SITES[0], SITES[1], distance=100.0, samples=2000
+        wh.PlanarLaplace(LEVEL), SITES[0], SITES[1], distance=100.0, samples=2000, rng=seeded()
     ),
     "SupportAudit": lambda _: wh.audit.support(wh.PlanarLaplace(LEVEL), SITES, SITES),
     "Usefulness": lambda _: wh.audit.usefulness(channel(), "50 m"),
@@ -91,15 +97,19 @@ CASES = {
     "Statement": lambda folder: ledger(folder).statement("a"),
     "Entry": lambda folder: ledger(folder).statement("a").entries[0],
     "ledger's Budget": lambda folder: ledger(folder).budget,
-    "TraceRelease": lambda _: wh.PredictiveMechanism(wh.FixedUtility("500 m")).report([HERE] * 3),
+    "TraceRelease": lambda _: wh.PredictiveMechanism(wh.FixedUtility("500 m")).report(
+        [HERE] * 3, rng=seeded()
+    ),
     "Nearby": lambda _: nearby(),
-    "Pin": lambda folder: wh.PinnedPlaces(folder / "pins.json").pin("home", HERE, epsilon="1/km"),
+    "Pin": lambda folder: wh.PinnedPlaces(folder / "pins.json").pin(
+        "home", HERE, epsilon="1/km", rng=seeded()
+    ),
     "BandwidthOverhead": lambda _: wh.bandwidth_overhead(
         "900 m", "300 m", per_km2=10, bytes_each=1000
     ),
     "ProfileRelease": lambda _: profiles(),
-    "Answer": lambda _: wh.answer(queries.Average(), [1, 5, 9], ages().hamming, 1.0),
-    "PlacesReport": lambda _: report_each(wh.PlanarLaplace(LEVEL), SITES),
+    "Answer": lambda _: wh.answer(queries.Average(), [1, 5, 9], ages().hamming, 1.0, rng=seeded()),
+    "PlacesReport": lambda _: report_each(wh.PlanarLaplace(LEVEL), SITES, rng=seeded()),
     "Guarantee": lambda _: wh.GlobeLaplace("1/km").guarantee,
     "client's Report": lambda _: Report(
         lon=2.1, lat=48.1, accuracy_m=300.0, mechanism="street", epsilon=LEVEL, charged=True

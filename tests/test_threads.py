@@ -151,8 +151,18 @@ def test_what_has_no_factor_is_told_and_wrong_forms_are_refused():
 
 
 def test_other_threads_go_on_while_lapack_works():
-    """SciPy's wrapper holds the interpreter's lock throughout; this one must not."""
-    matrix, running, ticks = spd(1500), threading.Event(), []
+    """SciPy's wrapper holds the interpreter's lock throughout; this one must not.
+
+    A loaded machine may not run the other thread in the tenth of a second of one factor; where
+    the lock is held it runs in none of them.
+    """
+    matrix = spd(1500)
+    assert any(ticks_inside(cholesky, matrix.copy(order="F")) >= 2 for _ in range(20))
+
+
+def ticks_inside(work, matrix):
+    """How often another thread runs in the middle of the work."""
+    running, ticks = threading.Event(), []
     with one_blas_thread():
 
         def tick():
@@ -164,12 +174,12 @@ def test_other_threads_go_on_while_lapack_works():
         thread = threading.Thread(target=tick)
         thread.start()
         start = time.perf_counter()
-        assert cholesky(matrix) == 0
+        assert work(matrix) == 0
         end = time.perf_counter()
         running.clear()
         thread.join()
-    inside = [t for t in ticks if start + 0.1 * (end - start) < t < end - 0.1 * (end - start)]
-    assert len(inside) >= 2
+    margin = 0.1 * (end - start)
+    return sum(start + margin < t < end - margin for t in ticks)
 
 
 def test_the_optimum_does_not_depend_on_the_number_of_threads(monkeypatch):

@@ -15,6 +15,7 @@ from whereish.interfaces.cli.lbs import nearby, places
 
 AT = "48.85412,2.33316"
 HOME = (2.33316, 48.85412)
+SURE = 1 - 1e-9  # that everything wanted is fetched
 
 
 def run(name, *arguments, stdin=None):
@@ -60,9 +61,12 @@ def test_places_nearest_first(cafes, store):
             "name",
             "--epsilon",
             "1/m",
+            "--confidence",
+            str(SURE),
             stdin=AT,
         )
-        truth = wh.nearby(HOME, source=wh.MemorySource(cafes, keep=["name"]), epsilon="10/m")
+        known = wh.MemorySource(cafes, keep=["name"])
+        truth = wh.nearby(HOME, source=known, epsilon="10/m", confidence=SURE)
         assert truth.exact
         lines = done.stdout.splitlines()
         assert [line.split("  ")[-1] for line in lines] == [row["name"] for row in truth.results]

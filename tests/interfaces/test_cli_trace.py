@@ -10,6 +10,7 @@ import pytest
 
 from whereish.errors import BudgetExceeded, InvalidInput
 from whereish.mechanisms.traces.budget import FixedUtility
+from whereish.randomness import SeededRandomness
 
 STILL = "\n".join(f"{60 * i},48.85412,2.33316" for i in range(30)) + "\n"
 
@@ -169,7 +170,14 @@ def run(*words):
     return CliRunner().invoke(command, words)
 
 
-def test_a_file_is_smoothed_as_a_whole_and_live_is_not(tmp_path):
+class Same(SeededRandomness):
+    """The same words every time, for a command that takes no seed and says nothing of one."""
+
+    reproducible = False
+
+
+def test_a_file_is_smoothed_as_a_whole_and_live_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr("whereish.randomness._PROCESS_WIDE", Same(1))
     file = drive_file(tmp_path)
     whole = run(*file, "--accuracy", "500 m", "--total", "1/m")
     assert whole.exit_code == 0, whole.output

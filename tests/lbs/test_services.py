@@ -181,7 +181,9 @@ def test_a_question_is_asked_once(kind, places, names):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_service_that_fails_is_named_and_nothing_else(kind, faults, words, places, names, caplog):
     caplog.set_level(logging.DEBUG)
-    with connected(kind, places, names, timeout_s=0.3) as (service, source):
+    # Short for the service that does not answer in time; a loaded machine is slow by itself.
+    timeout_s = 0.3 if "slow" in faults else 30.0
+    with connected(kind, places, names, timeout_s=timeout_s) as (service, source):
         service.faults[:] = faults
         with pytest.raises(ServiceUnavailable, match=words) as told:
             source.around(2.3456789, 48.8765432, 500.0)
@@ -338,7 +340,7 @@ def test_postgis_gives_everything_truly_near(table, places, names):
             near = np.flatnonzero(truly_near(places, lon, lat, radius))
             assert set(found.columns["name"]) == {names[i] for i in near}
     place = tuple(places[3])
-    found = wh.nearby(place, "300 m", source=source, epsilon="1/m")
+    found = wh.nearby(place, "300 m", source=source, epsilon="1/m", confidence=1 - 1e-9)
     assert found.exact
     assert {row["n"] for row in found.results} == set(
         np.flatnonzero(truly_near(places, *place, 300))

@@ -19,6 +19,8 @@ from whereish.interfaces.owntracks.relay import MqttRelay, Sanitizer
 from whereish.interfaces.service.config import MechanismConfig
 from whereish.publish.ledger import open_ledger
 
+import service_process
+
 EPS = "ln(4)/200 m"
 # As the phones send it (booklet, "location"), with all that would tell the place.
 PHONE = {
@@ -103,16 +105,15 @@ def mosquitto(folder):
     program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
     if program is None:
         pytest.skip("mosquitto is not installed: see scripts/system-packages.sh")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = service_process.free_port()
     config = folder / "mosquitto.conf"
     config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n")
     broker = subprocess.Popen(
         [program, "-c", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        for _ in range(200):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.05)
@@ -140,13 +141,21 @@ def test_a_phone_and_a_friend_on_a_real_broker(tmp_path):
         friend.loop_start()
         phone.connect("127.0.0.1", port)
         phone.loop_start()
-        ready.get(timeout=20)
-        time.sleep(0.5)  # the relay's own subscription
+        ready.get(timeout=60)
+        # The relay has its subscription once something passes.
+        passed, end = None, time.monotonic() + 60
+        while passed is None and time.monotonic() < end:
+            phone.publish("private/owntracks/eve/phone", json.dumps(PHONE), qos=1)
+            with contextlib.suppress(queue.Empty):
+                passed = seen.get(timeout=0.5)
+        phone.publish("private/owntracks/eve/last", json.dumps(PHONE), qos=1)
+        while seen.get(timeout=60)[0] != "owntracks/eve/last":
+            pass  # what was asked for more than once
         for payload in (*NO_LOCATION, json.dumps(PHONE).encode(), *NO_LOCATION):
             phone.publish("private/owntracks/ann/phone", payload, qos=1)
         phone.publish("private/owntracks/ann/phone/event", json.dumps(PHONE), qos=1)
         phone.publish("private/owntracks/bob/tablet", json.dumps(PHONE), qos=1)
-        found = [seen.get(timeout=20) for _ in range(2)]
+        found = [seen.get(timeout=60) for _ in range(2)]
         time.sleep(0.3)
         assert seen.empty()
         for client in (phone, friend):

@@ -218,10 +218,12 @@ def test_the_command_line_asks_what_is_near(running, monkeypatch):
     assert done.exit_code == 0, done.output
     said = json.loads(done.output)
     assert said["retrieval_radius_m"] == pytest.approx(500 + said["accuracy_m"])
-    done = CliRunner().invoke(cli, [*asked, "--level", "street", "--keep", "name"], input=place)
-    assert done.exit_code == 0
-    assert "places fetched within 99" in done.stderr
-    assert "café" in done.stdout
+    # A report so far off that no wanted place is fetched is one of 600: not all of four are.
+    named = [*asked, "--level", "street", "--keep", "name"]
+    found = [CliRunner().invoke(cli, named, input=place) for _ in range(4)]
+    assert all(done.exit_code == 0 for done in found)
+    assert all("places fetched within 99" in done.stderr for done in found)
+    assert any("café" in done.stdout for done in found)
     levels = [["--epsilon", "1/m"], ["--mean-error", "300 m"], ["--within", "500 m"]]
     for more in (*levels, ["--places", "a.db"], ["--confidence", "0.9"]):
         done = CliRunner().invoke(cli, [*asked, *more], input=place)

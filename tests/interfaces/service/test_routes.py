@@ -64,9 +64,16 @@ def test_a_report_is_charged_and_says_how_far_off_it_is(running):
 
 
 def test_reports_follow_the_law(running):
-    """The mean distance of 2000 reports of one place is within 6 standard errors of the law's."""
-    reports = running.post("/v1/report", {"places": [PLACE] * 1000, "subject": who()})["reports"]
-    reports += running.post("/v1/report", {"places": [PLACE] * 1000, "subject": who()})["reports"]
+    """The mean distance of 4000 reports of one place is within 6 standard errors of the law's.
+
+    So many that what is within 6 of them is more than 6 from a mean of 1.15 times as much.
+    """
+    asked = {"places": [PLACE] * 1000}
+    reports = [
+        report
+        for _ in range(4)
+        for report in running.post("/v1/report", {**asked, "subject": who()})["reports"]
+    ]
     import numpy as np
 
     z = np.array([[r["lon"], r["lat"]] for r in reports])
@@ -74,7 +81,7 @@ def test_reports_follow_the_law(running):
     error = math.sqrt(2) / EPS / math.sqrt(len(far))
     assert abs(far.mean() - 2 / EPS) < 6 * error
     assert abs(far.mean() - 2.3 / EPS) > 6 * error
-    assert len({(r["lon"], r["lat"]) for r in reports}) > 1900
+    assert len({(r["lon"], r["lat"]) for r in reports}) > 3800
 
 
 def test_two_levels_for_one_person_add_up(running):
@@ -302,14 +309,14 @@ def test_limits_answer_429_and_413_with_retry_after(tmp_path):
         small.stop()
         assert "Application shutdown complete" in small.log.read_text()
         small.config.write_text(
-            config.replace("rate_per_s = 1e6", "rate_per_s = 0.5").replace(
+            config.replace("rate_per_s = 1e6", "rate_per_s = 0.02").replace(
                 "burst = 1000000", "burst = 3"
-            )
+            )  # the next in 50 s, however slow the machine is
         )
         small.start()
         found = [small.ask("GET", "/v1/mechanisms") for _ in range(5)]
         assert [status for status, _, _ in found] == [200, 200, 200, 429, 429]
-        assert 1 <= int(found[-1][1]["retry-after"]) <= 3
+        assert 10 <= int(found[-1][1]["retry-after"]) <= 51
         assert small.ask("GET", "/healthz")[0] == 200
         # Two reports left: pending is what a crash leaves, and nothing was killed here.
         entries = open_ledger(tmp_path / "state" / "ledger.db").statement("first").entries

@@ -1,4 +1,4 @@
-"""One workbench and one browser for all tests that do not break them."""
+"""One workbench for all tests that do not break it, and a browser for each file of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ def bench(tmp_path_factory):
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """For one file: while it is there, Playwright's event loop runs in this thread, and whoever
+    comes later in this process could run none."""
     if not Path(workbench_process.CHROMIUM).exists():
         pytest.skip("Chromium is not installed: see scripts/system-packages.sh")
     sync_api = pytest.importorskip("playwright.sync_api")

@@ -27,7 +27,7 @@ def test_a_matrix_that_is_broken_and_one_that_is_not(watch, shots):
 
 
 def test_too_little_noise_is_refuted_and_enough_is_not(watch):
-    one = watch("view=audit&what=sampler&sampler=short&samples=200000")
+    one = watch("view=audit&what=sampler&sampler=short&samples=1000000")
     page = one.page
     page.click("[data-test=audit]")
     page.wait_for_selector("[data-test=verdict]")

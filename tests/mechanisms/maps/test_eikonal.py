@@ -122,6 +122,7 @@ def test_continuous_places_pass_the_audit_across_a_border_and_cells_fail_it(rng)
             y,
             distance=d,
             samples=200_000,
+            rng=SeededRandomness(4),
         )
 
     assert audited(cells).epsilon_lower > 2.0
