@@ -81,7 +81,7 @@ class EikonalOptions:
     ) -> tuple[BuiltLaw, float]:
         """The certified law, and the stencil factor by which the map was divided.
 
-        `prior` is normalised, over the cells; laws on cells are compared by it.
+        `prior` is normalised, over the cells; laws are compared by it, but for bilinear ones.
         """
         check_map(privacy_map)
         if privacy_map.one_dimensional and self.frame:
@@ -91,7 +91,7 @@ class EikonalOptions:
         levels, divided = levels_in_use(privacy_map, self.directions, self.divide_stencil)
         solvers: dict[str, Callable[..., BuiltLaw]] = {
             "cells": partial(law_on_cells, prior=prior),
-            "continuous": partial(law_between, finer=self.finer),
+            "continuous": partial(law_between, finer=self.finer, prior=prior),
             "bilinear": law_on_places,
         }
         with one_blas_thread(scipy=False):

@@ -87,6 +87,7 @@ def law_between(
     neighbours: int = 32,
     frame: int | None = None,
     finer: bool = False,
+    prior: FloatArray | None = None,
     progress: RoundProgress | None = None,
 ) -> BuiltLaw:
     """A law whose geometric spline keeps |grad ln P(y | u)| <= eps(u) everywhere.
@@ -104,7 +105,15 @@ def law_between(
         frame = (wide.shape[0] - nodes.shape[0]) // 2
         return prices_between(lattice, framed(start, sides, frame), sides, neighbours)
 
-    built = framed_law(nodes, sides, prices, neighbours=neighbours, frame=frame, progress=progress)
+    built = framed_law(
+        nodes,
+        sides,
+        prices,
+        neighbours=neighbours,
+        frame=frame,
+        progress=progress,
+        prior=None if prior is None else lattice.shares(prior.reshape(eps.shape)).sum(axis=1),
+    )
     first_edges = built.law.metric.weights
     most = _steepest_edges(sides, neighbours, built.law.metric.quantum)
     promised = lattice.prices(framed(lattice.basis(eps), sides, built.frame), sides, neighbours)

@@ -25,6 +25,7 @@ from whereish.solvers.eikonal.lowering import Progress, certified_at_once, certi
 from whereish.solvers.eikonal.margin import frame_width, framed
 from whereish.solvers.eikonal.squared_error import judged, sampled_error
 from whereish.solvers.eikonal.weights import closed_form_weights
+from whereish.solvers.geodesic.coarse import coarse_sums
 from whereish.solvers.geodesic.graph_metric import HORIZON, LARGEST_MAP, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
@@ -275,10 +276,20 @@ def framed_law(
     def judge(law: CertifiedLaw, stride: int) -> Judgement:
         inner = np.flatnonzero(law.sums)
         places = stride * _centres(law.metric.shape, (cell[0] / cell[1], 1.0))  # free of units
-        return judgement(law, inner, places, prior if stride == 1 else None)
+        share = None
+        if prior is not None:
+            share = coarse_sums(_on_framed(prior, secrets), stride).ravel()[inner]
+        return judgement(law, inner, places, share)
 
     law = certify(wide, cell, promised, secrets, judge=judge, progress=progress)
     return BuiltLaw(law, levels, frame, promised)
+
+
+def _on_framed(values: FloatArray, secrets: NDArray[np.bool_]) -> FloatArray:
+    """Values of the secrets in their order, on the framed grid; 0 in the frame."""
+    out = np.zeros(secrets.shape)
+    out[secrets] = values
+    return out
 
 
 def _default_frame(levels: FloatArray, cell: tuple[float, float]) -> int:

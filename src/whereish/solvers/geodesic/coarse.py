@@ -19,7 +19,14 @@ from whereish.arrays import FloatArray
 from whereish.privacy.maps.stencil import STENCILS, edge_slices
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 
-__all__ = ["coarse_cells", "coarse_levels", "coarse_prices", "fine_shares", "fine_weights"]
+__all__ = [
+    "coarse_cells",
+    "coarse_levels",
+    "coarse_prices",
+    "coarse_sums",
+    "fine_shares",
+    "fine_weights",
+]
 
 
 def coarse_cells(chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -30,6 +37,12 @@ def coarse_cells(chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def coarse_levels(eps: FloatArray) -> FloatArray:
     """Means over the fine cells of each coarse cell."""
     return _mean_of_four(eps)
+
+
+def coarse_sums(values: FloatArray, stride: int) -> FloatArray:
+    """Sums over the fine cells of each cell that is `stride` of them wide and high."""
+    rows, cols = (range(0, count, stride) for count in values.shape)
+    return np.asarray(np.add.reduceat(np.add.reduceat(values, rows, axis=0), cols, axis=1))
 
 
 def coarse_prices(prices: FloatArray) -> FloatArray:
