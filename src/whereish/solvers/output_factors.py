@@ -19,7 +19,7 @@ from whereish.solvers.lapack import address
 from whereish.solvers.optimal.barrier_rows import Pairs, Rows, assemble_normal_matrix
 from whereish.threads import Workers
 
-__all__ = ["LARGEST_REGULARISATION", "OutputFactors"]
+__all__ = ["LARGEST_REGULARISATION", "OneFactor", "OutputFactors"]
 
 LARGEST_REGULARISATION = 1e-4
 """Of its diagonal: what is added to a nearly singular matrix at most."""
@@ -76,6 +76,44 @@ class OutputFactors:
         """Add to each row of `out` the solution of H_z k = `right`."""
         potrs = address("dpotrs")
         ranges.map(lambda part: add_solutions(potrs, self._factors, part, right, out))
+
+
+class OneFactor:
+    """The factor of one such H = G' diag(weight) G, in memory that stays for the next."""
+
+    def __init__(self, n: int) -> None:
+        self._factor = np.empty((n, n))
+
+    def factor(self, rows: Rows, weight: FloatArray) -> None:
+        """Factor H of the first output of `rows`.
+
+        Raises
+        ------
+        SolverError
+            If it has no factor however it is regularised.
+        """
+        if not factor_one(address("dpotrf"), weight, rows.start, rows.pairs, self._factor):
+            raise SolverError("the interior point met a matrix that has no Cholesky factor")
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """The solution of H k = `right`, which it overwrites."""
+        call_potrs(address("dpotrs"), self._factor, right)
+        return right
+
+
+@kernel
+def factor_one(
+    potrf: int, weight: FloatArray, start: IntArray, pairs: Pairs, factor: FloatArray
+) -> bool:
+    """Factor the normal matrix of the first output; whether it has a factor."""
+    assemble_normal_matrix(weight, start[0], start[1], pairs, factor)
+    return factor_regularised(potrf, factor)
+
+
+@kernel
+def call_potrs(potrs: int, factor: FloatArray, right: FloatArray) -> None:
+    """Overwrite the right-hand side by the solution."""
+    call_on_factor(potrs, factor, right)
 
 
 @kernel

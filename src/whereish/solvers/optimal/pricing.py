@@ -21,20 +21,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from whereish.arrays import FloatArray
-from whereish.solvers.lapack import cholesky_solve
 from whereish.solvers.optimal.barrier_rows import (
     RowLists,
     Rows,
-    assemble_normal_matrix,
     feasible_multipliers,
     near_active_pairs,
 )
 from whereish.solvers.optimal.interior_point import (
     WORTH_THREADS,
     Candidate,
-    cholesky_factor,
     corrected_direction,
 )
+from whereish.solvers.output_factors import OneFactor
 from whereish.threads import in_threads
 
 __all__ = ["Pricer", "PricingResult"]
@@ -129,6 +127,7 @@ def _cheapest_column(
 ) -> _Column:
     """Interior point for min reduced . k over G k >= 0, weight . k = 1, on the rows at hand."""
     n = reduced.size
+    normal = OneFactor(n)
     k = np.full((1, n), 1.0 / weight.sum())
     ratio = reduced / weight
     tau = min(float(ratio.min()), 0.0) - 0.3 * float(np.abs(ratio).mean()) - 1e-12
@@ -144,20 +143,17 @@ def _cheapest_column(
         if decided or upper - lower < tolerance:
             break
         slack = rows.slack(k)
-        normal = np.empty((n, n), order="F")
-        assemble_normal_matrix(y / slack, 0, rows.size, rows.pairs, normal)
-        factor = cholesky_factor(normal)
-        along_weight = cholesky_solve(factor, weight)
+        normal.factor(rows, y / slack)
+        along_weight = normal.solve(weight.copy())
         curvature, missing = float(weight @ along_weight), 1.0 - float(weight @ k[0])
 
         def solve(
             q: FloatArray,
-            factor: FloatArray = factor,
             along_weight: FloatArray = along_weight,
             curvature: float = curvature,
             missing: float = missing,
         ) -> tuple[FloatArray, FloatArray]:
-            free = cholesky_solve(factor, q[0])
+            free = normal.solve(q[0])
             dtau = (missing - weight @ free) / curvature
             return (free + dtau * along_weight)[None, :], np.array([dtau])
 
