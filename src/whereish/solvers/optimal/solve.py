@@ -47,7 +47,7 @@ from whereish.solvers.optimal.repair import tight_matrix
 from whereish.solvers.optimal.spanner import shortest_path_closure
 from whereish.solvers.optimal.start.bumps import recombined_bumps
 from whereish.solvers.optimal.start.channels import best_start
-from whereish.solvers.optimal.start.coarse import coarsen, spread_places
+from whereish.solvers.optimal.start.coarse import Coarse, coarsen, spread_places, telling_places
 from whereish.solvers.optimal.start.merging import Merged, merge
 from whereish.solvers.optimal.start.passing import early_duals
 from whereish.solvers.optimal.start.undominated import undominated
@@ -79,6 +79,12 @@ COARSE = ((4.0, 1.0), (0.7, 0.5), (0.3, 0.3))
 """Radii around the places kept, in nats over the root of the gap, with what is asked of the gap."""
 USEFUL = 0.1
 """A gap above which a bound and a channel are sought at once, before a solver begins."""
+MOST_TELLING, TELLING_GAP = 320, 3e-2
+"""Places whose programme gives a bound before a solver begins on all, and how well it is solved."""
+ENOUGH = 0.2
+"""A gap of few places with which passing on is not tried, too."""
+TELLING_WITHIN = 0.5
+"""Nats: the mean distance to those places up to which their bound comes first."""
 WORTH_COARSE = 0.75
 """Of the places: with more left after making the nearest one, far fewer would not do."""
 LET_GO = 0.1
@@ -270,18 +276,43 @@ def _solve(
 
 
 def _early(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpResult:
-    """A bound by passing on, and where that leaves much, the cheapest channel of bumps."""
-    if simple.gap > USEFUL:
-        lower = max(simple.lower, math.fsum(early_duals(programme)))
-        simple = replace(simple, lower=min(lower, simple.upper))
-        terms.tell(simple.upper, simple.lower, "passing on")
+    """Bounds of few places and by passing on, the likelier one first; then a channel of columns.
+
+    Few places lose the square of how far others are from them, passing on loses where columns are
+    wide.  Where there is no tight channel, bumps and what few places found are recombined.
+    """
+    few = coarsen(programme, telling_places(programme, min(MOST_TELLING, programme.n // 3)))
+    near = float(programme.metric[few.kept].min(axis=0).mean()) <= TELLING_WITHIN
+    columns: list[FloatArray] = []
+    for of_few in (near, not near):
+        if simple.gap <= (ENOUGH if columns else USEFUL) or (columns and terms.over):
+            break
+        if of_few:
+            lower, extended = _of_few(programme, few, terms)
+            columns.append(extended)
+            stage = "few places"
+        else:
+            lower, stage = math.fsum(early_duals(programme)), "passing on"
+        simple = replace(simple, lower=min(max(simple.lower, lower), simple.upper))
+        terms.tell(simple.upper, simple.lower, stage)
     if simple.gap > USEFUL and not terms.over and tight_matrix(programme.closeness) is None:
-        matrix = recombined_bumps(programme)
+        matrix = recombined_bumps(programme, *columns)
         upper = programme.value(matrix)
         if upper < simple.upper:
             simple = replace(simple, matrix=matrix, upper=upper)
         terms.tell(simple.upper, simple.lower, "bumps")
     return simple
+
+
+def _of_few(
+    programme: ChannelProgramme, few: Coarse, terms: Terms
+) -> tuple[float, FloatArray]:
+    """The bound of few places by some sweeps, and the columns found there extended to all."""
+    start = simple_solution(few.below).matrix
+    within = Terms(TELLING_GAP, terms.limit_s, _from_below(terms), terms.start)
+    found = solve_large(few.below, within, start=start, most_sweeps=FEW_SWEEPS)
+    mean, _, _ = few.extensions(found.matrix, programme)
+    return found.lower, np.ascontiguousarray(mean[:, mean.max(axis=0) > 0].T)
 
 
 def _bound_of_likely(programme: ChannelProgramme, terms: Terms) -> float:

@@ -27,7 +27,7 @@ from whereish.solvers.optimal.repair import close_upward
 from whereish.solvers.optimal.start.duals import anchors
 from whereish.solvers.optimal.start.undominated import undominated
 
-__all__ = ["Coarse", "coarsen", "spread_places"]
+__all__ = ["Coarse", "coarsen", "spread_places", "telling_places"]
 
 _DETOUR = 0.9
 """What a step from a kept place to the output counts against one to the kept place."""
@@ -80,6 +80,21 @@ def spread_places(
     while away.max() > radius and (most is None or len(kept) < most):
         kept.append(int(away.argmax()))
         away = np.minimum(away, metric[kept[-1]])
+    return np.sort(np.array(kept))
+
+
+def telling_places(programme: ChannelProgramme, most: int) -> NDArray[np.intp]:
+    """At most so many places that tell most of the optimum: those of positive prior first.
+
+    A place without cost that is left out loses its sum alone.  Among those that cost, and then
+    among the others, each is the farthest from all before it.
+    """
+    weight = programme.cost.mean(axis=0)
+    kept, away = [int(weight.argmax())], programme.metric[weight.argmax()].copy()
+    for among in (weight > 0.0, weight == 0.0):
+        while len(kept) < most and np.where(among, away, 0.0).max() > 0.0:
+            kept.append(int(np.where(among, away, 0.0).argmax()))
+            away = np.minimum(away, programme.metric[kept[-1]])
     return np.sort(np.array(kept))
 
 
