@@ -73,6 +73,8 @@ AT_ONCE = 60
 """Places that are solved in a fraction of a second, whatever the time limit is."""
 MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
+WIDER_SHARE = 0.3
+"""The same where that solve came to the end of its arithmetic, for a channel alone."""
 LEAST_LEFT = 20.0
 """Seconds: with less time left, sweeps give the better bound than interior points on cores."""
 COARSE = ((4.0, 1.0), (0.7, 0.5), (0.3, 0.3))
@@ -86,7 +88,7 @@ ENOUGH = 0.2
 TELLING_WITHIN = 0.5
 """Nats: the mean distance to those places up to which their bound comes first."""
 WORTH_COARSE = 0.75
-"""Of the places: with more left after making the nearest one, far fewer would not do."""
+"""Of the places: with more kept, a solve of all is as good."""
 LET_GO = 0.1
 """Of the gap: what outputs that are left out may lose."""
 BELOW = 0.75
@@ -172,9 +174,16 @@ def _bracketed(
         within = Terms(0.5 * terms.gap, terms.limit_s, from_above, terms.start)
         above = _solve(merged.above, within, best.matrix)
         best = _better(best, replace(above, lower=0.0))
+    best = replace(best, matrix=merged.lift(best.matrix))
+    wider = merge(programme, WIDER_SHARE * terms.gap)
+    if best.gap > terms.gap and not terms.over and wider is not None:
+        # Distances of a millionth of a nat exhaust the arithmetic: a wider group has none.
+        within = Terms(0.5 * terms.gap, terms.limit_s, from_above, terms.start)
+        above = _solve(wider.above, within, best.matrix[wider.first])
+        best = _better(best, replace(above, matrix=wider.lift(above.matrix), lower=0.0))
     ended = terms.verdict(best.upper, best.lower, best.method)
     status = ended or ("stalled" if best.status == "optimal" else best.status)
-    return replace(best, matrix=merged.lift(best.matrix), status=status)
+    return replace(best, status=status)
 
 
 def _from_below(terms: Terms, less: float = 0.0) -> ProgressCallback:
@@ -198,13 +207,15 @@ def _between_coarse(
     Of places over many decades that leaves those that matter, and distances that an interior point
     can bear.  `best` is a channel of the programme above.
     """
-    if merged.first.size > WORTH_COARSE * programme.n or best.gap <= terms.gap:
+    if best.gap <= terms.gap:
         return best
     weight = programme.cost.mean(axis=0)
     polish = Polish(merged.above, terms.gap)
     for radius, share in COARSE:
         nats = radius * math.sqrt(terms.gap)
         kept = spread_places(programme.metric, int(weight.argmax()), radius=nats)
+        if kept.size > WORTH_COARSE * programme.n:
+            break
         tolerated = LET_GO * terms.gap * best.upper * weight[kept] / float(weight[kept].sum())
         coarse = coarsen(programme, kept, tolerated)
         tell = _from_below(terms, coarse.let_go)
