@@ -79,6 +79,8 @@ LEAST_LEFT = 20.0
 """Seconds: with less time left, sweeps give the better bound than interior points on cores."""
 COARSE = ((4.0, 1.0), (0.7, 0.5), (0.3, 0.3))
 """Radii around the places kept, in nats over the root of the gap, with what is asked of the gap."""
+FIRST_LOOKS, LOOK_SWEEPS = ((0.8, 0.05), (0.4, 0.05)), 1000
+"""Radii in nats and gaps that come before these where there are many places, by sweeps alone."""
 USEFUL = 0.1
 """A gap above which a bound and a channel are sought at once, before a solver begins."""
 MOST_TELLING, TELLING_GAP = 320, 3e-2
@@ -211,16 +213,22 @@ def _between_coarse(
         return best
     weight = programme.cost.mean(axis=0)
     polish = Polish(merged.above, terms.gap)
-    for radius, share in COARSE:
-        nats = radius * math.sqrt(terms.gap)
+    stages = [(radius * math.sqrt(terms.gap), share * terms.gap) for radius, share in COARSE]
+    if programme.n > SMALLEST_ROUGH and best.gap > USEFUL:
+        stages = [(nats, gap) for nats, gap in FIRST_LOOKS if gap > stages[0][1]] + stages
+    for nats, gap in stages:
         kept = spread_places(programme.metric, int(weight.argmax()), radius=nats)
         if kept.size > WORTH_COARSE * programme.n:
             break
         tolerated = LET_GO * terms.gap * best.upper * weight[kept] / float(weight[kept].sum())
         coarse = coarsen(programme, kept, tolerated)
         tell = _from_below(terms, coarse.let_go)
-        within = Terms(share * terms.gap, limit_s, tell, terms.start)
-        found = _solve(coarse.below, within, last_resort=False)
+        within = Terms(gap, limit_s, tell, terms.start)
+        if gap > terms.gap:
+            start = simple_solution(coarse.below).matrix
+            found = solve_large(coarse.below, within, start=start, most_sweeps=LOOK_SWEEPS)
+        else:
+            found = _solve(coarse.below, within, last_resort=False)
         lower = found.lower - coarse.let_go
         lifted = best.matrix
         if not terms.over:
