@@ -87,8 +87,9 @@ MOST_TELLING, TELLING_GAP = 320, 3e-2
 """Places whose programme gives a bound before a solver begins on all, and how well it is solved."""
 ENOUGH = 0.2
 """A gap of few places with which passing on is not tried, too."""
-TELLING_WITHIN = 0.5
-"""Nats: the mean distance to those places up to which their bound comes first."""
+TELLING_WITHIN, TELLING_MASS_WITHIN = 0.5, 0.1
+"""Nats: the mean distance to those places up to which their bound comes first, and that of what
+costs up to which it comes at all."""
 WORTH_COARSE = 0.75
 """Of the places: with more kept, a solve of all is as good."""
 LET_GO = 0.1
@@ -301,9 +302,11 @@ def _early(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpRes
     wide.  Where there is no tight channel, bumps and what few places found are recombined.
     """
     few = coarsen(programme, telling_places(programme, min(MOST_TELLING, programme.n // 3)))
-    near = float(programme.metric[few.kept].min(axis=0).mean()) <= TELLING_WITHIN
+    away, weight = programme.metric[few.kept].min(axis=0), programme.cost.mean(axis=0)
+    near = float(away.mean()) <= TELLING_WITHIN
+    tells = near or float(away @ weight) <= TELLING_MASS_WITHIN * float(weight.sum())
     columns: list[FloatArray] = []
-    for of_few in (near, not near):
+    for of_few in (near, not near) if tells else (False,):
         if simple.gap <= (ENOUGH if columns else USEFUL) or (columns and terms.over):
             break
         if of_few:
@@ -323,9 +326,7 @@ def _early(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpRes
     return simple
 
 
-def _of_few(
-    programme: ChannelProgramme, few: Coarse, terms: Terms
-) -> tuple[float, FloatArray]:
+def _of_few(programme: ChannelProgramme, few: Coarse, terms: Terms) -> tuple[float, FloatArray]:
     """The bound of few places by some sweeps, and the columns found there extended to all."""
     start = simple_solution(few.below).matrix
     within = Terms(TELLING_GAP, terms.limit_s, _from_below(terms), terms.start)
