@@ -189,11 +189,11 @@ def _bracketed(
     return replace(best, status=status)
 
 
-def _from_below(terms: Terms, less: float = 0.0) -> ProgressCallback:
+def _from_below(terms: Terms, less: float = 0.0, stage: str | None = None) -> ProgressCallback:
     """Tells the bounds of a programme whose optimum is below the asked one's, but for `less`."""
 
     def tell(at: SolveProgress) -> None:
-        terms.tell(np.inf, at.lower - less, at.stage)
+        terms.tell(np.inf, at.lower - less, stage or at.stage)
 
     return tell
 
@@ -307,7 +307,8 @@ def _early(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpRes
     tells = near or float(away @ weight) <= TELLING_MASS_WITHIN * float(weight.sum())
     columns: list[FloatArray] = []
     for of_few in (near, not near) if tells else (False,):
-        if simple.gap <= (ENOUGH if columns else USEFUL) or (columns and terms.over):
+        enough = ENOUGH if columns else USEFUL
+        if simple.gap <= max(enough, terms.gap) or (columns and terms.over):
             break
         if of_few:
             lower, extended = _of_few(programme, few, terms)
@@ -329,7 +330,8 @@ def _early(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpRes
 def _of_few(programme: ChannelProgramme, few: Coarse, terms: Terms) -> tuple[float, FloatArray]:
     """The bound of few places by some sweeps, and the columns found there extended to all."""
     start = simple_solution(few.below).matrix
-    within = Terms(TELLING_GAP, terms.limit_s, _from_below(terms), terms.start)
+    tell = _from_below(terms, stage="few places")
+    within = Terms(TELLING_GAP, terms.limit_s, tell, terms.start)
     found = solve_large(few.below, within, start=start, most_sweeps=FEW_SWEEPS)
     mean, _, _ = few.extensions(found.matrix, programme)
     return found.lower, np.ascontiguousarray(mean[:, mean.max(axis=0) > 0].T)
