@@ -127,6 +127,14 @@ MUTANTS = (
         "what is tolerated adds up along a chain",
     ),
     Mutant(
+        "spare channel beside the whole metric",
+        _OPTIMAL + "repair.py",
+        "theta = _largest_share(sums, spare.closeness)",
+        "theta = _largest_share(sums, programme.closeness)",
+        (_TESTS + "test_coarse.py::test_spare_channel_completes_sums_for_less",),
+        "what is missing may only use the part of a distance that the spare channel leaves",
+    ),
+    Mutant(
         "places left out at their whole cost",
         _OPTIMAL + "start/coarse.py",
         "out[z, at] += cost[z, x] * closeness[x, kept[at]]",

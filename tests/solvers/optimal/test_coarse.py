@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +13,12 @@ from tests.instances import distances
 from whereish.solvers.optimal import solve as solving
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
 from whereish.solvers.optimal.programme import ChannelProgramme, SolveProgress, Terms
+from whereish.solvers.optimal.repair import close_upward, complete
 from whereish.solvers.optimal.solve import simple_solution, solve_optimal
-from whereish.solvers.optimal.start.coarse import coarsen, spread_places
+from whereish.solvers.optimal.start.channels import spare_channel
+from whereish.solvers.optimal.start.coarse import coarsen, spread_places, telling_places
 from whereish.solvers.optimal.start.merging import merge
+from whereish.solvers.optimal.start.passing import early_duals
 from whereish.solvers.optimal.start.undominated import undominated
 
 
@@ -162,3 +167,95 @@ def test_time_limit_over_decades_returns_a_bound_that_means_something(limit: flo
     exact = solve_optimal(programme.cost, programme.metric, gap=2e-2)
     assert stopped.lower <= exact.upper
     assert stopped.lower >= 0.4 * exact.upper
+
+
+def flat(n: int, level: float, seed: int) -> ChannelProgramme:
+    """Places whose columns are wide, a Zipf prior, squared loss."""
+    rng = np.random.default_rng(seed)
+    d = distances(rng.uniform(0, np.sqrt(n), (n, 2)))
+    prior = 1.0 / (1.0 + rng.permutation(n))
+    prior /= prior.sum()
+    return ChannelProgramme(np.ascontiguousarray((prior[:, None] * d**2).T), level * d)
+
+
+def test_places_that_tell_most_are_those_that_cost() -> None:
+    programme = scattered(60, 2.0, 1, 1)
+    cost = programme.cost.copy()
+    cost[:, 20:] = 0.0
+    few = ChannelProgramme(cost, programme.metric)
+    weight = cost.mean(axis=0)
+    for count in (10, 20, 35):
+        kept = telling_places(few, count)
+        assert kept.size == count
+        assert weight[kept].sum() > 1.1 * weight[spread_places(few.metric, 0, most=count)].sum()
+    assert telling_places(few, 99).tolist() == list(range(60))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bound_of_few_places_is_true(seed: int) -> None:
+    programme = scattered(60, 0.3, 2, seed)
+    few = coarsen(programme, telling_places(programme, 20))
+    lower, columns = solving._of_few(programme, few, Terms(1e-2))
+    exact = optimum(programme, 1e-4)
+    assert 0.5 * exact < lower <= exact
+    logs = np.log(columns.T)
+    apart = np.abs(logs[:, None] - logs[None]).max(axis=2)
+    assert (apart <= programme.metric + 1e-9).all()
+
+
+def test_few_places_come_before_passing_on_where_columns_are_wide() -> None:
+    programme = flat(400, 0.1, 1)
+    told: list[SolveProgress] = []
+    terms = Terms(1e-2, None, told.append)
+    simple = simple_solution(programme)
+    terms.take(simple.upper, simple.lower)
+    found = solving._early(programme, terms, simple)
+    assert "passing on" not in {one.stage for one in told}
+    assert found.gap < 0.1
+    assert found.lower > 1.1 * math.fsum(early_duals(programme))
+
+
+def test_places_over_decades_have_a_channel_before_the_interior_point() -> None:
+    programme = decades(300, 1.0, 4)
+    told: list[SolveProgress] = []
+
+    def tell(at: SolveProgress) -> None:
+        told.append(at)
+        if at.stage == "interior point":
+            raise StopIteration
+
+    with pytest.raises(StopIteration):
+        solve_optimal(programme.cost, programme.metric, gap=1e-2, progress=tell)
+    assert told[-1].gap < 0.2
+
+
+@pytest.mark.parametrize(("seed", "level", "power"), [(6, 1.0, 1), (10, 3.0, 2)])
+def test_steep_decades_with_zeros_are_solved(seed: int, level: float, power: int) -> None:
+    """Distances of millionths of a nat stalled the channel at 5e-4 and 9e-4 above the bound."""
+    rng = np.random.default_rng(zlib.crc32(f"decseed {seed} places decades 49".encode()))
+    radius, angle = 3500.0 * 10 ** rng.uniform(-10, 0, 49), rng.uniform(0, 2 * np.pi, 49)
+    d = distances(3500.0 + np.c_[radius * np.cos(angle), radius * np.sin(angle)])
+    rng = np.random.default_rng(zlib.crc32(f"decseed {seed} prior 3/4 zeros decades 49".encode()))
+    prior = np.where(rng.permutation(49) < 13, rng.gamma(1.0, size=49) + 0.01, 0.0)
+    cost = np.ascontiguousarray((prior[:, None] / prior.sum() * d**power).T)
+    metric = level / 500.0 * d
+    found = solve_optimal(cost, np.where(metric < 1e-9, 0.0, metric), gap=1e-4)
+    assert (found.status, found.gap <= 1e-4) == ("optimal", True)
+
+
+def test_spare_channel_completes_sums_for_less() -> None:
+    """Two places a millionth of a nat apart whose sums differ by 1e-8, far from a third."""
+    places = np.array([[0.0, 0.0], [1e-6, 0.0], [12.0, 0.0]])
+    d = distances(places)
+    programme = ChannelProgramme(np.ascontiguousarray(d**2 / 3), d)
+    columns = np.exp(-d) / np.exp(-d).sum(axis=1, keepdims=True)
+    columns = close_upward(columns, programme.closeness)
+    columns /= columns.sum(axis=1, keepdims=True)
+    columns[0] *= 1.0 + 1e-8
+    plain = complete(programme, columns)
+    spared = complete(programme, columns, spare_channel(programme))
+    assert programme.value(spared) < 0.5 * programme.value(plain)
+    np.testing.assert_allclose(spared.sum(axis=1), 1.0, rtol=1e-12)
+    logs = np.log(spared[:, spared.max(axis=0) > 0])
+    apart = np.abs(logs[:, None] - logs[None]).max(axis=2)
+    assert (apart <= programme.metric * (1 + 1e-9) + 1e-13).all()

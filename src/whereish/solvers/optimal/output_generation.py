@@ -20,6 +20,7 @@ from whereish.solvers.optimal.pricing import Pricer, PricingResult
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
 from whereish.solvers.optimal.repair import complete
 from whereish.solvers.optimal.spanner import greedy_spanner
+from whereish.solvers.optimal.start.channels import spare_channel
 
 __all__ = ["solve_by_output_generation", "starting_outputs"]
 
@@ -53,6 +54,7 @@ class _OutputGeneration:
         self.point = InteriorPoint(programme.cost, lists, starting_outputs(programme))
         self.checkpoints = list(CHECKPOINTS)
         self.polish = Polish(programme, gap)
+        self.spare = spare_channel(programme)
         self.polished = gap
         self.matrix = np.empty((n, outputs))
         self.upper = np.inf
@@ -71,7 +73,7 @@ class _OutputGeneration:
         """Keep the best channel and the best restricted bound; True if either improved."""
         matrix = np.zeros(self.matrix.shape)
         matrix[:, self.point.outputs] = np.maximum(self.point.k, 0.0).T
-        columns, matrix = matrix, complete(self.programme, matrix)
+        columns, matrix = matrix, complete(self.programme, matrix, self.spare)
         upper = self.programme.value(matrix)
         if self._worth_polishing(at, upper):
             polished = self.polish.channel(columns)

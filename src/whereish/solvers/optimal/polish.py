@@ -17,8 +17,9 @@ from whereish.arrays import FloatArray
 from whereish.solvers.optimal.barrier_rows import Rows
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.recombination import free_rows, recombine
-from whereish.solvers.optimal.repair import close_upward, complete
+from whereish.solvers.optimal.repair import Spare, close_upward, complete
 from whereish.solvers.optimal.spanner import greedy_spanner
+from whereish.solvers.optimal.start.channels import spare_channel
 
 __all__ = ["Polish"]
 
@@ -36,6 +37,10 @@ class Polish:
     def __init__(self, programme: ChannelProgramme, gap: float) -> None:
         self.programme = programme
         self.tolerance = min(0.02 * gap, 1e-3)
+
+    @cached_property
+    def _spare(self) -> Spare:
+        return spare_channel(self.programme)
 
     @cached_property
     def _rows(self) -> Rows:
@@ -60,7 +65,7 @@ class Polish:
             free=np.argsort(-matrix.sum(axis=0), kind="stable")[:count],
             tolerance=self.tolerance,
         )
-        return complete(programme, np.maximum(found.matrix, 0.0))
+        return complete(programme, np.maximum(found.matrix, 0.0), self._spare)
 
     def _closed(self, matrix: FloatArray) -> FloatArray:
         """The columns in use, closed upward, (columns, n)."""

@@ -47,7 +47,7 @@ from whereish.solvers.optimal.repair import tight_matrix
 from whereish.solvers.optimal.spanner import shortest_path_closure
 from whereish.solvers.optimal.start.bumps import recombined_bumps
 from whereish.solvers.optimal.start.channels import best_start
-from whereish.solvers.optimal.start.coarse import coarsen, spread_places
+from whereish.solvers.optimal.start.coarse import Coarse, coarsen, spread_places, telling_places
 from whereish.solvers.optimal.start.merging import Merged, merge
 from whereish.solvers.optimal.start.passing import early_duals
 from whereish.solvers.optimal.start.undominated import undominated
@@ -73,14 +73,25 @@ AT_ONCE = 60
 """Places that are solved in a fraction of a second, whatever the time limit is."""
 MERGED_SHARE = 0.02
 """Of the gap: places within this many nats of each other share a row."""
+WIDER_SHARE = 0.3
+"""The same where that solve came to the end of its arithmetic, for a channel alone."""
 LEAST_LEFT = 20.0
 """Seconds: with less time left, sweeps give the better bound than interior points on cores."""
 COARSE = ((4.0, 1.0), (0.7, 0.5), (0.3, 0.3))
 """Radii around the places kept, in nats over the root of the gap, with what is asked of the gap."""
+FIRST_LOOKS, LOOK_SWEEPS = ((0.8, 0.05), (0.4, 0.05)), 1000
+"""Radii in nats and gaps that come before these where there are many places, by sweeps alone."""
 USEFUL = 0.1
 """A gap above which a bound and a channel are sought at once, before a solver begins."""
+MOST_TELLING, TELLING_GAP = 320, 3e-2
+"""Places whose programme gives a bound before a solver begins on all, and how well it is solved."""
+ENOUGH = 0.2
+"""A gap of few places with which passing on is not tried, too."""
+TELLING_WITHIN, TELLING_MASS_WITHIN = 0.5, 0.1
+"""Nats: the mean distance to those places up to which their bound comes first, and that of what
+costs up to which it comes at all."""
 WORTH_COARSE = 0.75
-"""Of the places: with more left after making the nearest one, far fewer would not do."""
+"""Of the places: with more kept, a solve of all is as good."""
 LET_GO = 0.1
 """Of the gap: what outputs that are left out may lose."""
 BELOW = 0.75
@@ -166,16 +177,23 @@ def _bracketed(
         within = Terms(0.5 * terms.gap, terms.limit_s, from_above, terms.start)
         above = _solve(merged.above, within, best.matrix)
         best = _better(best, replace(above, lower=0.0))
+    best = replace(best, matrix=merged.lift(best.matrix))
+    wider = merge(programme, WIDER_SHARE * terms.gap)
+    if best.gap > terms.gap and not terms.over and wider is not None:
+        # Distances of a millionth of a nat exhaust the arithmetic: a wider group has none.
+        within = Terms(0.5 * terms.gap, terms.limit_s, from_above, terms.start)
+        above = _solve(wider.above, within, best.matrix[wider.first])
+        best = _better(best, replace(above, matrix=wider.lift(above.matrix), lower=0.0))
     ended = terms.verdict(best.upper, best.lower, best.method)
     status = ended or ("stalled" if best.status == "optimal" else best.status)
-    return replace(best, matrix=merged.lift(best.matrix), status=status)
+    return replace(best, status=status)
 
 
-def _from_below(terms: Terms, less: float = 0.0) -> ProgressCallback:
+def _from_below(terms: Terms, less: float = 0.0, stage: str | None = None) -> ProgressCallback:
     """Tells the bounds of a programme whose optimum is below the asked one's, but for `less`."""
 
     def tell(at: SolveProgress) -> None:
-        terms.tell(np.inf, at.lower - less, at.stage)
+        terms.tell(np.inf, at.lower - less, stage or at.stage)
 
     return tell
 
@@ -192,18 +210,26 @@ def _between_coarse(
     Of places over many decades that leaves those that matter, and distances that an interior point
     can bear.  `best` is a channel of the programme above.
     """
-    if merged.first.size > WORTH_COARSE * programme.n or best.gap <= terms.gap:
+    if best.gap <= terms.gap:
         return best
     weight = programme.cost.mean(axis=0)
     polish = Polish(merged.above, terms.gap)
-    for radius, share in COARSE:
-        nats = radius * math.sqrt(terms.gap)
+    stages = [(radius * math.sqrt(terms.gap), share * terms.gap) for radius, share in COARSE]
+    if programme.n > SMALLEST_ROUGH and best.gap > USEFUL:
+        stages = [(nats, gap) for nats, gap in FIRST_LOOKS if gap > stages[0][1]] + stages
+    for nats, gap in stages:
         kept = spread_places(programme.metric, int(weight.argmax()), radius=nats)
+        if kept.size > WORTH_COARSE * programme.n:
+            break
         tolerated = LET_GO * terms.gap * best.upper * weight[kept] / float(weight[kept].sum())
         coarse = coarsen(programme, kept, tolerated)
         tell = _from_below(terms, coarse.let_go)
-        within = Terms(share * terms.gap, limit_s, tell, terms.start)
-        found = _solve(coarse.below, within, last_resort=False)
+        within = Terms(gap, limit_s, tell, terms.start)
+        if gap > terms.gap:
+            start = simple_solution(coarse.below).matrix
+            found = solve_large(coarse.below, within, start=start, most_sweeps=LOOK_SWEEPS)
+        else:
+            found = _solve(coarse.below, within, last_resort=False)
         lower = found.lower - coarse.let_go
         lifted = best.matrix
         if not terms.over:
@@ -270,18 +296,45 @@ def _solve(
 
 
 def _early(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpResult:
-    """A bound by passing on, and where that leaves much, the cheapest channel of bumps."""
-    if simple.gap > USEFUL:
-        lower = max(simple.lower, math.fsum(early_duals(programme)))
-        simple = replace(simple, lower=min(lower, simple.upper))
-        terms.tell(simple.upper, simple.lower, "passing on")
+    """Bounds of few places and by passing on, the likelier one first; then a channel of columns.
+
+    Few places lose the square of how far others are from them, passing on loses where columns are
+    wide.  Where there is no tight channel, bumps and what few places found are recombined.
+    """
+    few = coarsen(programme, telling_places(programme, min(MOST_TELLING, programme.n // 3)))
+    away, weight = programme.metric[few.kept].min(axis=0), programme.cost.mean(axis=0)
+    near = float(away.mean()) <= TELLING_WITHIN
+    tells = near or float(away @ weight) <= TELLING_MASS_WITHIN * float(weight.sum())
+    columns: list[FloatArray] = []
+    for of_few in (near, not near) if tells else (False,):
+        enough = ENOUGH if columns else USEFUL
+        if simple.gap <= max(enough, terms.gap) or (columns and terms.over):
+            break
+        if of_few:
+            lower, extended = _of_few(programme, few, terms)
+            columns.append(extended)
+            stage = "few places"
+        else:
+            lower, stage = math.fsum(early_duals(programme)), "passing on"
+        simple = replace(simple, lower=min(max(simple.lower, lower), simple.upper))
+        terms.tell(simple.upper, simple.lower, stage)
     if simple.gap > USEFUL and not terms.over and tight_matrix(programme.closeness) is None:
-        matrix = recombined_bumps(programme)
+        matrix = recombined_bumps(programme, *columns)
         upper = programme.value(matrix)
         if upper < simple.upper:
             simple = replace(simple, matrix=matrix, upper=upper)
         terms.tell(simple.upper, simple.lower, "bumps")
     return simple
+
+
+def _of_few(programme: ChannelProgramme, few: Coarse, terms: Terms) -> tuple[float, FloatArray]:
+    """The bound of few places by some sweeps, and the columns found there extended to all."""
+    start = simple_solution(few.below).matrix
+    tell = _from_below(terms, stage="few places")
+    within = Terms(TELLING_GAP, terms.limit_s, tell, terms.start)
+    found = solve_large(few.below, within, start=start, most_sweeps=FEW_SWEEPS)
+    mean, _, _ = few.extensions(found.matrix, programme)
+    return found.lower, np.ascontiguousarray(mean[:, mean.max(axis=0) > 0].T)
 
 
 def _bound_of_likely(programme: ChannelProgramme, terms: Terms) -> float:

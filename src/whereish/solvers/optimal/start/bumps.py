@@ -25,9 +25,9 @@ _DILATION = 1.05
 _TOLERANCE = 2e-2
 
 
-def recombined_bumps(programme: ChannelProgramme) -> FloatArray:
-    """A private channel, (n, outputs), of bumps and one free column."""
-    columns = [programme.closeness]
+def recombined_bumps(programme: ChannelProgramme, *others: FloatArray) -> FloatArray:
+    """A private channel, (n, outputs), of bumps, `others`, (count, n), and one free column."""
+    columns = [programme.closeness, *others]
     merged = merge(programme, _NEAR)
     if merged is not None:
         columns.append(merged.above.closeness[:, merged.group])

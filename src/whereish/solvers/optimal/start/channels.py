@@ -20,10 +20,10 @@ import numpy as np
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.optimal.programme import ChannelProgramme
-from whereish.solvers.optimal.repair import complete, tight_matrix
+from whereish.solvers.optimal.repair import Spare, complete, tight_matrix
 from whereish.solvers.optimal.start.merging import merge
 
-__all__ = ["best_start", "level_weights", "normalised_matrix", "strictly_private"]
+__all__ = ["best_start", "level_weights", "normalised_matrix", "spare_channel", "strictly_private"]
 
 _ROUNDS = 60
 _DIAMETERS = (0.1, 0.5)
@@ -32,6 +32,8 @@ _MOST_GROUPS = 1500
 _HALVINGS = 7
 _INSIDE = 1.0 - 1e-12
 _FIRST_EXPONENT = 0.9
+_SPARED = 0.1
+"""Part of every distance that a spare channel leaves to what it completes."""
 
 
 def best_start(programme: ChannelProgramme, *others: FloatArray) -> FloatArray:
@@ -90,6 +92,12 @@ def _steepest(value: FloatArray, metric: FloatArray) -> float:
             if change > steepest * metric[x, other]:
                 steepest = change / metric[x, other] if metric[x, other] > 0 else np.inf
     return steepest
+
+
+def spare_channel(programme: ChannelProgramme) -> Spare:
+    """A channel for `repair.complete`, remapped."""
+    matrix = normalised_matrix((1.0 - _SPARED) * programme.metric)
+    return Spare(programme.merged(matrix), np.exp(-_SPARED * programme.metric))
 
 
 def strictly_private(metric: FloatArray) -> FloatArray:

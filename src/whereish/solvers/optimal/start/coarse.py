@@ -27,10 +27,12 @@ from whereish.solvers.optimal.repair import close_upward
 from whereish.solvers.optimal.start.duals import anchors
 from whereish.solvers.optimal.start.undominated import undominated
 
-__all__ = ["Coarse", "coarsen", "spread_places"]
+__all__ = ["Coarse", "coarsen", "spread_places", "telling_places"]
 
 _DETOUR = 0.9
 """What a step from a kept place to the output counts against one to the kept place."""
+_OF_SUMS = 0.5
+"""Of the mean cost: what the sum of a place counts as beside its own."""
 _ROUNDINGS = 8
 """Of a product with e^{-d}, in units of rounding; sums add one for each place."""
 
@@ -81,6 +83,22 @@ def spread_places(
         kept.append(int(away.argmax()))
         away = np.minimum(away, metric[kept[-1]])
     return np.sort(np.array(kept))
+
+
+def telling_places(programme: ChannelProgramme, most: int) -> NDArray[np.intp]:
+    """At most so many places that tell most of the optimum.
+
+    A place x that is left out loses w_x (1 - e^{-d}) of its mean cost w_x, d from the kept places,
+    and its sum besides: each next place is the one that would lose most.
+    """
+    weight = programme.cost.mean(axis=0)
+    weight = weight + _OF_SUMS * weight.mean()
+    kept = [int(weight.argmax())]
+    away = programme.metric[kept[0]].copy()
+    while len(kept) < min(most, programme.n):
+        kept.append(int((weight * -np.expm1(-away)).argmax()))
+        away = np.minimum(away, programme.metric[kept[-1]])
+    return np.sort(np.unique(kept))
 
 
 def coarsen(
