@@ -143,6 +143,20 @@ def instances(n: int, *, kinds: tuple[str, ...] = KINDS) -> Iterator[Instance]:
                 yield found
 
 
+def drawn(seed: int, count: int, sizes: tuple[int, int]) -> Iterator[Instance]:
+    """So many instances of all kinds, of a size between two, drawn at random by a seed."""
+    rng = _rng("drawn", seed)
+    while count:
+        n = int(rng.integers(*sizes, endpoint=True))
+        words = (str(rng.choice(choice)) for choice in (KINDS, PRIORS, LOSSES))
+        kind, prior, loss = words
+        level = round(float(np.exp(rng.uniform(np.log(LEVELS[3]), np.log(LEVELS[4])))), 3)
+        found = made(kind, n, prior, level, loss)
+        if found is not None:
+            count -= 1
+            yield found
+
+
 def made(
     kind: str, n: int, prior: str, level: float, loss: str, places: FloatArray | None = None
 ) -> Instance | None:
