@@ -11,6 +11,7 @@ from whereish.solvers.optimal.barrier_rows import (
     AtRows,
     RowLists,
     SharedRows,
+    Steps,
     assemble_normal_matrix,
 )
 from whereish.solvers.optimal.interior_point import cholesky_factor
@@ -83,11 +84,23 @@ def test_moves_in_threads_are_those_of_numpy(rows, threads):
     ds = rows.slack(dk) + at.residual
     dy = (target - at.y * ds) / at.slack
     with workers(RANGES, threads=threads) as ranges:
-        for some in (rows, SharedRows(rows, ranges)):
+        for some in (SharedRows.alone(rows), SharedRows(rows, ranges)):
             np.testing.assert_array_equal(some.pull_targets(at, target, N), pulled)
             moves = some.moves(at, target, dk)
             np.testing.assert_array_equal(moves.ds, ds)
             np.testing.assert_array_equal(moves.dy, dy)
             assert (moves.fall_s, moves.fall_y) == ((-ds / at.slack).max(), (-dy / at.y).max())
+            # Mehrotra's target, and Gondzio's, which pulls products into [aim/10, 10 aim].
+            trial = (at.slack + 0.3 * ds) * (at.y + 0.6 * dy)
+            steps, aim = Steps(0.3, 0.6), 0.4
+            assert some.after(at, moves, steps) == pytest.approx(trial.sum(), rel=1e-12)
+            centred = some.centred(at, moves, aim)
+            np.testing.assert_allclose(centred, aim - at.slack * at.y - ds * dy, rtol=1e-12)
+            inside = np.clip(trial, 0.1 * aim, 10 * aim)
+            pulled_in = centred + np.maximum(inside - trial, -10 * aim)
+            found = some.drawn_in(at, moves, steps, aim, centred)
+            np.testing.assert_allclose(found, pulled_in, rtol=1e-9, atol=1e-12)
+            assert (trial < 0.1 * aim).any()
+            assert (trial > 20 * aim).any()
         dk[4, 0] = np.nan
         assert np.isnan(SharedRows(rows, ranges).moves(at, target, dk).fall_s)

@@ -27,11 +27,8 @@ __all__ = [
     "SharedRows",
     "Steps",
     "assemble_normal_matrix",
-    "centre_targets",
-    "draw_in_targets",
     "feasible_multipliers",
     "near_active_pairs",
-    "products_after",
     "pull_back",
     "pull_of_targets",
     "pull_sizes",
@@ -98,37 +95,6 @@ class Rows(NamedTuple):
         """G' y, as an (outputs, n) array."""
         return pull_back(y, self.start, self.pairs, n)
 
-    def pull_targets(self, at: AtRows, target: FloatArray, n: int) -> FloatArray:
-        """G' ((target - y residual) / s): what products s y that move by `target` ask of k."""
-        out = np.empty((self.start.size - 1, n))
-        pull_of_targets(at, target, self.start, self.pairs, (0, self.start.size - 1), out)
-        return out
-
-    def moves(self, at: AtRows, target: FloatArray, dk: FloatArray) -> Moves:
-        """ds = G dk + residual and dy = (target - y ds) / s of a direction dk."""
-        ds, dy = np.empty(target.size), np.empty(target.size)
-        part = (0, self.start.size - 1)
-        falls = row_moves(at, target, self.start, self.pairs, part, dk, ds, dy)
-        return Moves(ds, dy, *falls)
-
-    def after(self, at: AtRows, moves: Moves, steps: Steps) -> float:
-        """The sum of the products s y after a step."""
-        return products_after(at, moves.ds, moves.dy, steps, (0, self.size))
-
-    def centred(self, at: AtRows, moves: Moves, aim: float) -> FloatArray:
-        """How products s y shall move to be `aim`, after what is left of second order."""
-        out = np.empty(self.size)
-        centre_targets(at, moves.ds, moves.dy, aim, (0, self.size), out)
-        return out
-
-    def drawn_in(
-        self, at: AtRows, moves: Moves, steps: Steps, aim: float, target: FloatArray
-    ) -> FloatArray:
-        """`target` with the products that would lie outside [aim/10, 10 aim] pulled into it."""
-        out = np.empty(self.size)
-        draw_in_targets(at, moves.ds, moves.dy, steps, aim, target, (0, self.size), out)
-        return out
-
     def rounding(self, y: FloatArray, n: int) -> FloatArray:
         """What rounding may have added to an entry of `pull` and two numbers besides, at most.
 
@@ -145,13 +111,18 @@ class SharedRows(NamedTuple):
     rows: Rows
     ranges: Workers[tuple[int, int]]
 
+    @classmethod
+    def alone(cls, rows: Rows) -> SharedRows:
+        """All of them in the thread of the caller."""
+        return cls(rows, Workers([[(0, rows.start.size - 1)]], None))
+
     @property
     def size(self) -> int:
         """How many rows there are, over all outputs."""
         return self.rows.size
 
     def pull_targets(self, at: AtRows, target: FloatArray, n: int) -> FloatArray:
-        """As :meth:`Rows.pull_targets`."""
+        """G' ((target - y residual) / s): what products s y that move by `target` ask of k."""
         start, pairs = self.rows
         out = np.empty((start.size - 1, n))
 
@@ -162,7 +133,7 @@ class SharedRows(NamedTuple):
         return out
 
     def moves(self, at: AtRows, target: FloatArray, dk: FloatArray) -> Moves:
-        """As :meth:`Rows.moves`."""
+        """ds = G dk + residual and dy = (target - y ds) / s of a direction dk."""
         start, pairs = self.rows
         ds, dy = np.empty(target.size), np.empty(target.size)
 
@@ -173,7 +144,7 @@ class SharedRows(NamedTuple):
         return Moves(ds, dy, float(fall_s), float(fall_y))
 
     def after(self, at: AtRows, moves: Moves, steps: Steps) -> float:
-        """As :meth:`Rows.after`."""
+        """The sum of the products s y after a step."""
 
         def after(part: tuple[int, int]) -> float:
             return products_after(at, moves.ds, moves.dy, steps, self._rows_of(part))
@@ -181,7 +152,7 @@ class SharedRows(NamedTuple):
         return math.fsum(self.ranges.map(after))
 
     def centred(self, at: AtRows, moves: Moves, aim: float) -> FloatArray:
-        """As :meth:`Rows.centred`."""
+        """How products s y shall move to be `aim`, after what is left of second order."""
         out = np.empty(self.size)
 
         def centre(part: tuple[int, int]) -> None:
@@ -193,7 +164,7 @@ class SharedRows(NamedTuple):
     def drawn_in(
         self, at: AtRows, moves: Moves, steps: Steps, aim: float, target: FloatArray
     ) -> FloatArray:
-        """As :meth:`Rows.drawn_in`."""
+        """`target` with the products that would lie outside [aim/10, 10 aim] pulled into it."""
         out = np.empty(self.size)
 
         def draw_in(part: tuple[int, int]) -> None:
@@ -332,12 +303,7 @@ def products_after(
 
 @kernel
 def centre_targets(
-    at: AtRows,
-    ds: FloatArray,
-    dy: FloatArray,
-    aim: float,
-    rows: tuple[int, int],
-    out: FloatArray,
+    at: AtRows, ds: FloatArray, dy: FloatArray, aim: float, rows: tuple[int, int], out: FloatArray
 ) -> None:
     """Write aim - s y - ds dy of a range of rows (Mehrotra)."""
     for row in range(rows[0], rows[1]):

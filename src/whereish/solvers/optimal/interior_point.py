@@ -39,7 +39,6 @@ from whereish.solvers.optimal.barrier_rows import (
     AtRows,
     Moves,
     RowLists,
-    Rows,
     SharedRows,
     Steps,
     feasible_multipliers,
@@ -110,7 +109,7 @@ def cholesky_factor(matrix: FloatArray) -> FloatArray:
 
 
 def corrected_direction(
-    rows: Rows | SharedRows,
+    rows: SharedRows,
     slack: FloatArray,
     y: FloatArray,
     *,

@@ -24,6 +24,7 @@ from whereish.arrays import FloatArray
 from whereish.solvers.optimal.barrier_rows import (
     RowLists,
     Rows,
+    SharedRows,
     feasible_multipliers,
     near_active_pairs,
 )
@@ -159,7 +160,7 @@ def _cheapest_column(
 
         residual = (reduced - tau * weight)[None, :] - pulled
         move = corrected_direction(
-            rows, slack, y, solve=solve, dual_residual=residual, corrections=2
+            SharedRows.alone(rows), slack, y, solve=solve, dual_residual=residual, corrections=2
         )
         k = k + 0.95 * move.steps.primal * move.dk
         y = y + 0.95 * move.steps.dual * move.moves.dy

@@ -11,6 +11,7 @@ from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
 from whereish.solvers.optimal.barrier_rows import (
     Pairs,
     Rows,
+    SharedRows,
     assemble_normal_matrix,
     feasible_multipliers,
 )
@@ -131,7 +132,7 @@ class LocalPoint:
         pulled = self.rows.pull(self.y, self.k.size)
         relative = self.complementarity / self.value
         move = corrected_direction(
-            self.rows,
+            SharedRows.alone(self.rows),
             self.s,
             self.y,
             solve=solve,
