@@ -92,7 +92,7 @@ def test_moves_in_threads_are_those_of_numpy(rows, threads):
             assert (moves.fall_s, moves.fall_y) == ((-ds / at.slack).max(), (-dy / at.y).max())
             # Mehrotra's target, and Gondzio's, which pulls products into [aim/10, 10 aim].
             trial = (at.slack + 0.3 * ds) * (at.y + 0.6 * dy)
-            steps, aim = Steps(0.3, 0.6), 0.4
+            steps, aim = Steps(0.3, 0.6), float(trial.max()) / 25
             assert some.after(at, moves, steps) == pytest.approx(trial.sum(), rel=1e-12)
             centred = some.centred(at, moves, aim)
             np.testing.assert_allclose(centred, aim - at.slack * at.y - ds * dy, rtol=1e-12)
