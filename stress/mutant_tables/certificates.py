@@ -212,8 +212,8 @@ MUTANTS = (
     Mutant(
         "map file whose certificate is believed",
         "src/whereish/mechanisms/maps/file.py",
-        "built = recertified(privacy_map, BuiltLaw(law, used, frame, promised), places, divided)",
-        "built = BuiltLaw(law, used, frame, promised)",
+        "    built = recertified(privacy_map, built, places, divided)\n",
+        "",
         (
             "tests/mechanisms/maps/test_forged_files.py"
             "::test_sums_that_are_not_those_of_the_weights_are_refused[cells]",
@@ -223,7 +223,7 @@ MUTANTS = (
     Mutant(
         "query file whose certificate is believed",
         "src/whereish/mechanisms/maps/query_file.py",
-        "return privacy_map, answers, answer_of, recertified(law), neighbours, divided",
+        "return privacy_map, answers, answer_of, recertified_table(law), neighbours, divided",
         "return privacy_map, answers, answer_of, law, neighbours, divided",
         (
             "tests/mechanisms/maps/test_forged_files.py"
@@ -265,7 +265,7 @@ MUTANTS = (
     ),
     Mutant(
         "certificate of a query with the wrong sign",
-        _SOLVERS + "eikonal/answers.py",
+        _SOLVERS + "tables/law.py",
         "np.maximum(metric.quantum * up - slope, metric.quantum * down + slope)",
         "np.maximum(metric.quantum * up + slope, metric.quantum * down - slope)",
         (
@@ -276,7 +276,7 @@ MUTANTS = (
     ),
     Mutant(
         "certificate of a query without its guard",
-        _SOLVERS + "eikonal/answers.py",
+        _SOLVERS + "tables/law.py",
         "changes * (1.0 + _GUARD) / promised",
         "changes / promised",
         (_TESTS + "eikonal/test_margins.py::test_query_factors_bound_the_exact_ones",),

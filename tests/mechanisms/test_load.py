@@ -22,7 +22,7 @@ from whereish.interfaces.cli.report import command as report
 from whereish.mechanisms import saved as saved_files
 from whereish.mechanisms.channels import channel as channels
 from whereish.mechanisms.maps import file as law_file
-from whereish.mechanisms.maps import query_file
+from whereish.mechanisms.maps import table_file
 from whereish.mechanisms.saved import (
     Artefact,
     load_artefact,
@@ -156,7 +156,7 @@ def test_a_map_is_read_built_and_certified_once(name, counted, monkeypatch):
     hashed = counted(saved_files, "_digest")
     built = counted(wh.PrivacyMap, "__post_init__")
     if name == "query":
-        steps = [counted(query_file, "query_sums"), counted(query_file, "query_factors")]
+        steps = [counted(table_file, "table_sums"), counted(table_file, "table_factors")]
     else:
         steps = [
             counted(wh.EikonalMechanism, "__post_init__"),

@@ -17,7 +17,7 @@ import whereish as wh
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.interfaces.cli.audit import command
 from whereish.mechanisms.maps import entries as map_file
-from whereish.mechanisms.maps import query_file as eikonal_query_file
+from whereish.mechanisms.maps import table_file
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.maps.query import EikonalQuery
 from whereish.mechanisms.saved import load_artefact, save_artefact
@@ -254,7 +254,7 @@ def test_the_audit_certifies_once_and_prints_what_it_found(kind, forge, monkeypa
     mechanism = built(kind, two_cells())
     path = forge(mechanism, worst_cells=[1, 1])
     looked = []
-    for owner, name in ((GraphMetric, "exact_sums"), (eikonal_query_file, "query_sums")):
+    for owner, name in ((GraphMetric, "exact_sums"), (table_file, "table_sums")):
         plain = getattr(owner, name)
 
         def counted(*args: Any, plain: Any = plain) -> Any:

@@ -16,8 +16,8 @@ from whereish.privacy.guarantee import Basis
 from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.randomness import SeededRandomness
-from whereish.solvers.eikonal.answers import query_factors, query_sums
 from whereish.solvers.eikonal.certify import metric_in_use
+from whereish.solvers.tables.law import table_factors, table_sums
 
 from laws import chi_square
 
@@ -70,7 +70,7 @@ def test_the_exact_audit_confirms_the_certificate_and_refutes_less(mechanism):
     assert exact(mechanism, distances).holds
     assert exact(mechanism, 0.99 * distances).refuted
     assert 0.99 < mechanism.factor <= 1.0
-    assert float(np.nanmax(query_factors(mechanism.law))) == mechanism.factor
+    assert float(np.nanmax(table_factors(mechanism.law))) == mechanism.factor
 
 
 def test_the_integers_themselves_keep_an_edge(mechanism):
@@ -231,7 +231,7 @@ def test_weights_that_break_the_promise_are_found_out_on_loading(tmp_path):
     mechanism = EikonalQuery.load(path)
     weights = np.ones_like(mechanism.law.weights)
     weights[0] = 2**18
-    sums = query_sums(mechanism.law.metric, mechanism.law.distances, weights)
+    sums = table_sums(mechanism.law.metric, mechanism.law.distances, weights)
     with pytest.raises(NotPrivate, match="times the promised metric"):
         forged(saved, path, {"weights": weights, "sums": sums})
 

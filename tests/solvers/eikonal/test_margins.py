@@ -13,11 +13,11 @@ import pytest
 from flint import arb, ctx
 
 from whereish.privacy.maps.stencil import edge_slices
-from whereish.solvers.eikonal.answers import _factors, _largest_changes
 from whereish.solvers.eikonal.bilinear.bound import square_factors
 from whereish.solvers.eikonal.certify import edge_factors
 from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
+from whereish.solvers.tables.law import factors_of, largest_changes
 
 GUARD = 1e-12
 QUANTUM = HORIZON / LIMIT
@@ -62,7 +62,7 @@ def test_query_factors_bound_the_exact_ones():
     distances = draw.integers(0, 3000, (4, metric.cells)).astype(np.uint16)
     weights = np.ones(4, np.uint64)
     sums = draw.integers(2**50, 2**54, metric.cells).astype(np.uint64)
-    found = _factors(_largest_changes(metric, distances, weights, sums)[0], prices)
+    found = factors_of(largest_changes(metric, distances, weights, sums)[0], prices)
     Z, D = sums.reshape(metric.shape).astype(object), distances.reshape(4, *metric.shape)
     ours, exact = [], []
     with ctx.workprec(200):

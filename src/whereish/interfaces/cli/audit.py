@@ -75,7 +75,7 @@ def _audit_under_map(artefact: Artefact, as_json: bool) -> None:
             f"the audit knows no mechanism of kind {artefact.kind!r}; reading it with whereish.load"
             " verifies it"
         )
-    law = mechanism.built.law if isinstance(mechanism, EikonalMechanism) else mechanism.law
+    law = mechanism.built.in_use if isinstance(mechanism, EikonalMechanism) else mechanism.law
     factor = mechanism.factor
     if as_json:
         payload = {

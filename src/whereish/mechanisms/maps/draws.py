@@ -16,6 +16,7 @@ from whereish.randomness import Randomness
 from whereish.sampling.bilinear import rounded
 from whereish.sampling.eikonal import LawSampler
 from whereish.sampling.spline import SplineSampler
+from whereish.sampling.table import TableSampler
 from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.space.box import Box
 from whereish.space.points import Points, one_place
@@ -63,9 +64,10 @@ class ReportDraws:
         return self._as_told(self._told[row * self.reports.columns + column], source)
 
     @cached_property
-    def sampler(self) -> LawSampler:
+    def sampler(self) -> LawSampler | TableSampler:
         """Draws of the laws of cells."""
-        return LawSampler(self.built.law)
+        table = self.built.table
+        return LawSampler(self.built.law) if table is None else TableSampler(table)
 
     @cached_property
     def _spline(self) -> SplineSampler:

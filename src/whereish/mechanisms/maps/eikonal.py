@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.base import Composable, Remap, Remapped
-from whereish.mechanisms.maps import continuous
+from whereish.mechanisms.maps import continuous, on_cells
 from whereish.mechanisms.maps.account import account
 from whereish.mechanisms.maps.draws import ReportDraws
 from whereish.mechanisms.maps.entries import EIKONAL, check_claims
@@ -59,7 +59,6 @@ from whereish.sampling.bilinear import corners
 from whereish.solvers.eikonal.between import cell_laws
 from whereish.solvers.eikonal.cells import BuiltLaw, exponential_law
 from whereish.solvers.eikonal.certify import mean_cell_ratios
-from whereish.solvers.eikonal.squared_error import posterior_means, squared_errors
 from whereish.space.points import Points, Space
 from whereish.space.raster import Raster
 
@@ -234,7 +233,7 @@ class EikonalMechanism(Composable, Loadable):
         else:
             source = (
                 "log-ratio over all neighbouring cells and reports is at most"
-                f" {self.built.law.factor:.6f} of the promise"
+                f" {self.factor:.6f} of the promise"
             )
         keeps = Guarantee(self.metric, Basis.CERTIFIED, source, "exact: integer masses")
         return keeps.on(self.space)
@@ -338,8 +337,7 @@ class EikonalMechanism(Composable, Loadable):
             reports = np.asarray(remap(Points(places, self.map.plane)).coordinates)
         if self.places == "continuous":
             return continuous.mean_square(self.built, self.map, weights, reports)
-        errors = squared_errors(self.built.law, self.built.secrets, places, reports)
-        return float(weights @ errors)
+        return on_cells.mean_square(self.built, weights, places, reports)
 
     def posterior_mean(self, prior: ArrayLike | None = None) -> Remap:
         """The Bayesian remap for squared error: each report to the posterior mean place.
@@ -350,7 +348,7 @@ class EikonalMechanism(Composable, Loadable):
         if self.places == "continuous":
             means = continuous.mean_places(self.built, self.map, weights, places)
         else:
-            means = posterior_means(self.built.law, self.built.secrets, places, weights)
+            means = on_cells.mean_places(self.built, weights, places)
         raster, line = self.reports, self.map.one_dimensional
 
         def remap(reports: Points) -> Points:

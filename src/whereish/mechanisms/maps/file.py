@@ -17,6 +17,7 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, NotPrivate
 from whereish.mechanisms.maps import entries
 from whereish.mechanisms.maps.options import Places
+from whereish.mechanisms.maps.table_file import recertified_table, saved_table, table_entries
 from whereish.mechanisms.saved import Artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.solvers.eikonal.between import PROOF_BAR, slopes_between
@@ -54,7 +55,8 @@ def law_entries(
         arrays["used"] = built.used.astype(np.float32)
     elif places == "continuous":
         kind = lattice_of(mechanism.map.shape, built.used.shape).name
-    return arrays, {
+    table, of_table = ({}, {}) if built.table is None else table_entries(built.table)
+    return {**arrays, **table}, {
         **entries.edge_certificate(mechanism, law),
         "places": kind,
         "frame": built.frame,
@@ -63,6 +65,7 @@ def law_entries(
         "products": law.products,
         "dropped": law.dropped,
         "sweeps": law.sweeps,
+        **of_table,
     }
 
 
@@ -99,7 +102,11 @@ def saved_law(saved: Artefact) -> tuple[PrivacyMap, BuiltLaw, Places, int, float
         entries.saved_int(saved, "sweeps"),
         entries.saved_int(saved, "core", most=LIMIT),
     )
-    built = recertified(privacy_map, BuiltLaw(law, used, frame, promised), places, divided)
+    table = saved_table(saved, promised)
+    if table is not None and (places != "cells" or frame):
+        raise InvalidInput("a file with a table must be of cells without a frame")
+    built = BuiltLaw(law, used, frame, promised, table=table)
+    built = recertified(privacy_map, built, places, divided)
     if built.gradient_factor is None and saved.certificate["gradient_factor"] is not None:
         raise InvalidInput("a file of a mechanism on cells must not claim a gradient")
     return privacy_map, built, places, neighbours, divided
@@ -163,4 +170,5 @@ def recertified(
     factor, worst = worst_edge(factors, law.metric)
     gradient = found if places != "cells" else None
     law = replace(law, factor=factor, worst=worst)
-    return replace(built, law=law, gradient_factor=gradient, acceptance=acceptance)
+    table = None if built.table is None else recertified_table(built.table)
+    return replace(built, law=law, gradient_factor=gradient, acceptance=acceptance, table=table)

@@ -28,25 +28,26 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.mechanisms.maps.entries import EIKONAL_QUERY, check_claims
 from whereish.mechanisms.maps.options import check_map, checked_neighbours, levels_in_use
-from whereish.mechanisms.maps.query_file import query_entries, recertified, saved_query
+from whereish.mechanisms.maps.query_file import query_entries, saved_query
+from whereish.mechanisms.maps.table_file import recertified_table
 from whereish.mechanisms.saved import Artefact, Loadable, save_artefact, saved_as
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.maps.geodesic import MapGeodesic
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.metric import Metric
 from whereish.randomness import Randomness, secure
-from whereish.solvers.eikonal.answers import QueryLaw, law_on_answers
+from whereish.sampling.table import draw_from_table
+from whereish.solvers.eikonal.answers import law_on_answers
 from whereish.solvers.eikonal.cells import check_resolution
 from whereish.solvers.eikonal.certify import mean_cell_ratios
-from whereish.solvers.geodesic.masses import uniform_below
+from whereish.solvers.tables.error import table_laws
+from whereish.solvers.tables.law import TableLaw
 from whereish.space.points import Points
 
 __all__ = ["EikonalQuery", "Query"]
 
 Query: TypeAlias = Callable[[FloatArray], ArrayLike] | ArrayLike
 """A function of the cells' centres (n, dimensions), or one answer per cell of the map."""
-
-_ROWS = 4096  # secrets answered at a time
 
 
 @saved_as(EIKONAL_QUERY)
@@ -90,7 +91,7 @@ class EikonalQuery(Loadable):
     map: PrivacyMap
     answers: NDArray[Any] = field(repr=False)
     answer_of: NDArray[np.intp] = field(repr=False)
-    law: QueryLaw = field(repr=False)
+    law: TableLaw = field(repr=False)
     neighbours: int = 16
     divided: float = 1.0
 
@@ -169,13 +170,7 @@ class EikonalQuery(Loadable):
         """
         source = secure(rng)
         cells = self._cells(secrets)
-        thresholds = uniform_below(self.law.sums[cells], source)
-        drawn = np.empty(len(cells), np.intp)
-        for first in range(0, len(cells), _ROWS):
-            part = slice(first, first + _ROWS)
-            cumulated = np.cumsum(self.law.masses(cells[part]), axis=1, dtype=np.uint64)
-            drawn[part] = (cumulated <= thresholds[part, None]).sum(axis=1)
-        return np.asarray(self.answers[drawn])
+        return np.asarray(self.answers[draw_from_table(self.law, cells, source)])
 
     def accuracy(self, prior: ArrayLike | None = None) -> float:
         """Probability of the true answer; `prior` over the cells, uniform by default."""
@@ -199,11 +194,10 @@ class EikonalQuery(Loadable):
 
     def recertify(self) -> float:
         """Compute sums and certificate again from the numbers alone; the factor found."""
-        return recertified(self.law).factor
+        return recertified_table(self.law).factor
 
     def _probabilities(self, cells: NDArray[np.intp]) -> FloatArray:
-        sums = self.law.sums[cells].astype(np.float64)
-        return np.asarray(self.law.masses(cells).astype(np.float64) / sums[:, None])
+        return table_laws(self.law, cells)
 
     def _cells(self, secrets: Points | ArrayLike) -> NDArray[np.intp]:
         return self.map.raster.locate(self.map.checked_places(secrets))

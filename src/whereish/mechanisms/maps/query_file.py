@@ -7,25 +7,25 @@ sets follow from the edges.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whereish.errors import InvalidInput, NotPrivate
+from whereish.errors import InvalidInput
 from whereish.mechanisms.maps import entries
+from whereish.mechanisms.maps.table_file import recertified_table
 from whereish.mechanisms.saved import Artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.solvers.eikonal.answers import QueryLaw, check_size, query_factors, query_sums
+from whereish.solvers.eikonal.answers import check_size
 from whereish.solvers.eikonal.cells import prices_on_cells
-from whereish.solvers.eikonal.certify import edges_between, worst_edge
+from whereish.solvers.tables.law import TableLaw
 
-__all__ = ["query_entries", "recertified", "saved_query"]
+__all__ = ["query_entries", "saved_query"]
 
 
 def query_entries(
-    mechanism: entries.UnderMap, answers: NDArray[Any], answer_of: NDArray[np.intp], law: QueryLaw
+    mechanism: entries.UnderMap, answers: NDArray[Any], answer_of: NDArray[np.intp], law: TableLaw
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the certificate of a law on answers."""
     arrays = {
@@ -40,7 +40,7 @@ def query_entries(
 
 def saved_query(
     saved: Artefact,
-) -> tuple[PrivacyMap, NDArray[Any], NDArray[np.intp], QueryLaw, int, float]:
+) -> tuple[PrivacyMap, NDArray[Any], NDArray[np.intp], TableLaw, int, float]:
     """Map, answers, answer of each cell, law, neighbours and divisor of a file, certified anew."""
     privacy_map, neighbours, divided = entries.saved_map(saved)
     cells = privacy_map.values.size
@@ -53,7 +53,7 @@ def saved_query(
         raise InvalidInput("the file must name one of its answers for every cell, and all of them")
     promised = prices_on_cells(privacy_map.plane_levels(divided), privacy_map.sides, neighbours)
     metric = entries.saved_metric(saved, promised)
-    law = QueryLaw(
+    law = TableLaw(
         metric,
         entries.saved_counts(saved, "weights", answers.shape),
         entries.saved_counts(saved, "sums", (cells,)),
@@ -61,20 +61,4 @@ def saved_query(
         metric.set_distances(answer_of, len(answers)),
         promised,
     )
-    return privacy_map, answers, answer_of, recertified(law), neighbours, divided
-
-
-def recertified(law: QueryLaw) -> QueryLaw:
-    """The law with the certificate of its numbers, whatever it said before.
-
-    Raises
-    ------
-    NotPrivate
-        If the numbers do not keep what the map asks for.
-    """
-    if not np.array_equal(query_sums(law.metric, law.distances, law.weights), law.sums):
-        raise NotPrivate("the sums of this mechanism are not those of its weights")
-    factors = query_factors(law)
-    real = edges_between(law.metric, np.ones(law.metric.cells, np.bool_))
-    factor, worst = entries.kept_factor(factors[real]), worst_edge(factors, law.metric)[1]
-    return replace(law, factor=factor, worst=worst)
+    return privacy_map, answers, answer_of, recertified_table(law), neighbours, divided

@@ -50,6 +50,7 @@ from whereish.solvers.splines.lattice import LATTICES, Lattice
 from whereish.solvers.splines.report_blocks import report_blocks
 from whereish.solvers.splines.shares import EdgeShares
 from whereish.solvers.splines.slopes import PointSlopes, points_between, slopes_between
+from whereish.solvers.tables.error import table_laws
 from whereish.threads import one_blas_thread
 
 __all__ = [
@@ -153,6 +154,10 @@ def prices_between(
 
 def cell_laws(built: BuiltLaw, cells: NDArray[np.intp]) -> FloatArray:
     """(n, reports) probabilities of all reports for cells of the map."""
+    if built.table is not None:
+        out = np.zeros((len(cells), built.used.size))
+        out[:, built.table.reported] = table_laws(built.table, cells)
+        return out
     law, inner = built.law, built.secrets[cells]
     masses = law.weights * law.table[law.metric.distances(inner)]
     return np.asarray(masses.astype(np.float64) / law.sums[inner].astype(np.float64)[:, None])

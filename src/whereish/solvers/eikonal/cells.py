@@ -20,15 +20,17 @@ from whereish.arrays import FloatArray, IntArray
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.stencil import edge_integrals
 from whereish.solvers.eikonal.aims import Judgement, judgement
-from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, worst_edge
+from whereish.solvers.eikonal.certify import CertifiedLaw, EdgeLaw, edge_factors, worst_edge
 from whereish.solvers.eikonal.lowering import Progress, certified_at_once, certify
 from whereish.solvers.eikonal.margin import frame_width, framed
-from whereish.solvers.eikonal.squared_error import judged, sampled_error
+from whereish.solvers.eikonal.squared_error import Judged, judged, judged_table, sampled_error
 from whereish.solvers.eikonal.weights import closed_form_weights
 from whereish.solvers.geodesic.coarse import coarse_sums
 from whereish.solvers.geodesic.graph_metric import HORIZON, LARGEST_MAP, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.geodesic.masses import decay_table, integer_weights
+from whereish.solvers.tables.carried import law_of_landmarks
+from whereish.solvers.tables.law import ReportTable
 from whereish.threads import one_blas_thread
 
 __all__ = [
@@ -63,7 +65,7 @@ LEAST_PRICE = 24 * HORIZON / LIMIT
 """Least cell side x epsilon: 24 quanta, so that rounding an edge down costs at most 4%."""
 
 
-Kind = Literal["eikonal", "exponential", "constant"]
+Kind = Literal["eikonal", "exponential", "constant", "landmarks"]
 """The certified laws of a map."""
 
 _CLEARLY = 0.95  # of the eikonal law's error, as it is estimated: so much another must be better
@@ -76,16 +78,18 @@ class Comparison:
     Attributes
     ----------
     chosen : the first unless the least of the three is clearly less, and once reports are moved to
-        their posterior means, too.
+        their posterior means, too; the law of landmarks where moved reports have less error by it.
     eikonal : of the law with solved weights and lowered prices.
     exponential : of the exponential mechanism at half the map.
     constant : of the law of the smallest level everywhere.
+    landmarks : of the law of landmarks; None where none was tried.
     """
 
     chosen: Kind
     eikonal: float
     exponential: float
     constant: float
+    landmarks: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +105,7 @@ class BuiltLaw:
     gradient_factor : largest |grad ln P|/eps on continuous places; None on cells.
     comparison : with the simpler laws of the map; None where none was made.
     acceptance : least chance that a draw between cells is accepted; None for other laws.
+    table : the law of landmarks, on cells, where that is used instead of `law`.
     """
 
     law: CertifiedLaw
@@ -110,6 +115,7 @@ class BuiltLaw:
     gradient_factor: float | None = None
     comparison: Comparison | None = None
     acceptance: float | None = None
+    table: ReportTable | None = None
 
     @cached_property
     def secrets(self) -> IntArray:
@@ -119,14 +125,20 @@ class BuiltLaw:
     @property
     def factor(self) -> float:
         """The certified factor: the gradient's on continuous places, else that of the edges."""
-        return self.law.factor if self.gradient_factor is None else self.gradient_factor
+        return self.in_use.factor if self.gradient_factor is None else self.gradient_factor
+
+    @property
+    def in_use(self) -> EdgeLaw:
+        """The law of reports: the table if there is one."""
+        return self.law if self.table is None else self.table
 
     @property
     def metric_on_map(self) -> GraphMetric:
         """The edges in use among the map's cells, without those of the frame."""
         rows, cols = self.used.shape
         inner = slice(self.frame, self.frame + rows), slice(self.frame, self.frame + cols)
-        return GraphMetric(self.law.metric.weights[inner], self.law.metric.quantum)
+        metric = self.in_use.metric
+        return GraphMetric(metric.weights[inner], metric.quantum)
 
 
 def inner_cells(shape: tuple[int, ...], frame: int) -> IntArray:
@@ -166,7 +178,8 @@ def law_on_cells(
 
     The one of the least squared error among three that are certified: solved weights with
     lowered prices (nearly always), the exponential mechanism at half the map, and the
-    smallest level everywhere.
+    smallest level everywhere.  Where a prior is given and the map is narrow, the law of its
+    landmarks (:mod:`~whereish.solvers.tables.carried`) if that is better.
 
     Parameters
     ----------
@@ -178,6 +191,35 @@ def law_on_cells(
     prior : over the cells in their order, for the squared error; uniform for None.
     """
     check_resolution(eps, cell)
+    built = _law_of_distances(eps, cell, neighbours, frame, prior, progress)
+    return built if prior is None else _or_landmarks(built, cell, prior)
+
+
+def _or_landmarks(built: BuiltLaw, cell: tuple[float, float], prior: FloatArray) -> BuiltLaw:
+    """With the law of landmarks where that has less error once reports are moved."""
+    if built.frame or built.comparison is None:
+        return built
+    places = _centres(built.used.shape, (cell[0] / cell[1], 1.0))  # free of units
+    table = law_of_landmarks(built.promised, places, prior)
+    if table is None:
+        return built
+    metres = places * cell[1]
+    found = judged_table(table, metres, prior)
+    comparison = replace(built.comparison, landmarks=found.drawn)
+    if found.moved >= _judged(built, cell, prior).moved:
+        return replace(built, comparison=comparison)
+    return replace(built, comparison=replace(comparison, chosen="landmarks"), table=table)
+
+
+def _law_of_distances(
+    eps: FloatArray,
+    cell: tuple[float, float],
+    neighbours: int,
+    frame: int | None,
+    prior: FloatArray | None,
+    progress: RoundProgress | None,
+) -> BuiltLaw:
+    """The best of the three laws w(y)·e^{-d(u,y)}/Z(u)."""
     own = framed_law(
         eps,
         cell,
@@ -196,15 +238,15 @@ def law_on_cells(
     else:
         other = _constant_law(eps, cell, neighbours, own)
     # What looks better as drawn, or by weights in closed form, need not be.
-    if _judged(other, cell, prior) > _CLEARLY * _judged(own, cell, prior):
+    if _judged(other, cell, prior).error > _CLEARLY * _judged(own, cell, prior).error:
         return replace(own, comparison=Comparison("eikonal", **errors))
     return replace(other, comparison=Comparison(best, **errors))
 
 
-def _judged(built: BuiltLaw, cell: tuple[float, float], prior: FloatArray | None) -> float:
-    """The error by which laws are compared."""
+def _judged(built: BuiltLaw, cell: tuple[float, float], prior: FloatArray | None) -> Judged:
+    """The errors by which laws are compared."""
     places = _centres(built.law.metric.shape, cell)
-    return judged(built.law, built.secrets, places, prior).error
+    return judged(built.law, built.secrets, places, prior)
 
 
 def _errors(

@@ -14,8 +14,18 @@ from whereish.solvers.eikonal.certify import CertifiedLaw
 from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.sweeps import BORDER, batch_distances, padded_cell
+from whereish.solvers.tables.error import table_errors, table_means
+from whereish.solvers.tables.law import ReportTable
 
-__all__ = ["Judged", "errors_of", "judged", "posterior_means", "sampled_error", "squared_errors"]
+__all__ = [
+    "Judged",
+    "errors_of",
+    "judged",
+    "judged_table",
+    "posterior_means",
+    "sampled_error",
+    "squared_errors",
+]
 
 _SAMPLE = 256
 """Secrets on which laws are compared: four batches, where all secrets of a large map are 600."""
@@ -118,12 +128,17 @@ def sampled_error(
     `prior` is over the secrets (uniform for None); `places` are those of all cells, `reports` what
     these are reported as (the same for None).
     """
-    chosen = np.random.default_rng(0).permutation(len(secrets))[:_SAMPLE]
+    chosen = _chosen(len(secrets))
     share = np.ones(len(chosen)) if prior is None else prior[chosen]
     if share.sum() == 0:
         return 0.0
     errors = errors_of(metric, weights, secrets[chosen], places, reports)
     return float(share @ errors) / float(share.sum())
+
+
+def _chosen(count: int) -> IntArray:
+    """The secrets on which laws are compared, always the same."""
+    return np.random.default_rng(0).permutation(count)[:_SAMPLE]
 
 
 def errors_of(
@@ -188,3 +203,17 @@ def judged(
         for reports in (None, moved)
     )
     return Judged(drawn, remapped, moved)
+
+
+def judged_table(law: ReportTable, places: FloatArray, prior: FloatArray) -> Judged:
+    """The same of a table, over the same of its cells."""
+    means = table_means(law, places, prior)
+    chosen = _chosen(len(places))
+    share = prior[chosen] / max(float(prior[chosen].sum()), np.finfo(float).tiny)
+    drawn, moved = (
+        float(share @ table_errors(law, places, reports)[chosen])
+        for reports in (places[law.reported], means)
+    )
+    reports = places.copy()
+    reports[law.reported] = means
+    return Judged(drawn, moved, reports)

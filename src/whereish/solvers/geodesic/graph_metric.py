@@ -147,16 +147,24 @@ class GraphMetric:
 
     def set_distances(self, labels: NDArray[np.intp], count: int) -> NDArray[np.uint16]:
         """Integer distances (count, cells) to the sets of cells of each label 0 .. count - 1."""
+        values = np.full((count, self.cells), LIMIT, np.uint16)
+        values[labels, np.arange(self.cells)] = 0
+        return self.lipschitz(values)
+
+    def lipschitz(self, values: NDArray[np.uint16]) -> NDArray[np.uint16]:
+        """The largest functions below those of `values`, (count, cells), that keep the metric.
+
+        min over y of values(y) + D(u, y): the ends of no edge differ by more than its weight.
+        """
         rows, cols = self.shape
-        out = np.empty((count, self.cells), np.uint16)
+        out = np.empty_like(values)
         cells = self.padded(np.arange(self.cells))
-        for start in range(0, count, LANES):
+        for start in range(0, len(values), LANES):
+            part = values[start : start + LANES]
             D = np.full(((rows + 2 * BORDER) * self.pitch, LANES), LIMIT, np.uint16)
-            lane = labels - start
-            here = (lane >= 0) & (lane < LANES)
-            D[cells[here], lane[here]] = 0
+            D[cells, : len(part)] = part.T
             settle(D, self.edges, self.offsets, rows, cols, 0)
-            out[start : start + LANES] = D[cells].T[: count - start]
+            out[start : start + LANES] = D[cells, : len(part)].T
         return out
 
     def product(

@@ -229,7 +229,7 @@ def audit_mechanism(progress: Progress, mechanism: Any) -> dict[str, Any]:
         found = exact(mechanism.weights, promise.metric, sites=mechanism.secrets)
         told = _exact_told(found, mechanism.matrix, degrees, "channel", promise.metric.description)
     elif isinstance(mechanism, EikonalMechanism):
-        law = mechanism.built.law
+        law = mechanism.built.in_use
         told = {
             "title": "privacy map",
             "way": "exact",

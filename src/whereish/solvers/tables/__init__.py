@@ -1,0 +1,1 @@
+"""Laws of few reports, as tables over all cells of a map."""
