@@ -221,6 +221,14 @@ MUTANTS = (
         "a forged file claims a law that its numbers do not keep",
     ),
     Mutant(
+        "table in a file whose certificate is believed",
+        "src/whereish/mechanisms/maps/file.py",
+        "table = None if built.table is None else recertified_table(built.table)",
+        "table = built.table",
+        ("tests/mechanisms/maps/test_landmarks.py::test_a_table_that_keeps_less_is_refused",),
+        "a forged file claims a table that its numbers do not keep",
+    ),
+    Mutant(
         "query file whose certificate is believed",
         "src/whereish/mechanisms/maps/query_file.py",
         "return privacy_map, answers, answer_of, recertified_table(law), neighbours, divided",

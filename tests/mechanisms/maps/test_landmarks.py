@@ -1,0 +1,177 @@
+"""Narrow maps with a prior: reports from a table, through every door of the mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import whereish as wh
+from whereish.errors import InvalidInput, NotPrivate
+from whereish.interfaces.cli.audit import command
+from whereish.mechanisms.saved import load_artefact, save_artefact
+from whereish.randomness import SeededRandomness
+
+from laws import chi_square
+
+N = 12
+
+
+def coast() -> wh.PrivacyMap:
+    i, j = (np.indices((N, N)) + 0.5) / N
+    return wh.PrivacyMap(np.where(j + 0.1 * i > 0.6, 3e-4, 3e-4 * 8**i), "1 km")
+
+
+@pytest.fixture(scope="module")
+def mechanism() -> wh.EikonalMechanism:
+    built = wh.EikonalMechanism.build(coast(), places="cells", prior=np.ones((N, N)))
+    assert built.built.table is not None
+    return built
+
+
+def test_it_says_what_it_is_and_what_it_is_worth(mechanism):
+    plain = wh.EikonalMechanism.build(coast(), places="cells")
+    assert plain.built.table is None  # nobody said where people are
+    told = mechanism.account()
+    assert "the law of landmarks" in told
+    moved, before = (one.mse(remap=one.posterior_mean()) for one in (mechanism, plain))
+    assert moved < 0.95 * before
+    assert moved <= mechanism.mse() < 1.03 * moved  # reports are called by cells near their means
+    assert mechanism.lowered.min() > 0.98
+    assert mechanism.recertify() == mechanism.factor <= 1.0
+    assert f"{mechanism.factor:.6f}" in str(mechanism.guarantee)
+
+
+def test_reports_follow_the_distribution_and_that_of_no_other_cell(mechanism, rng):
+    place, elsewhere = [3_500.0, 3_500.0], [4_500.0, 3_500.0]
+    drawn = mechanism.report(np.tile(place, (60_000, 1)), rng=rng)
+    cells = mechanism.reports.locate(drawn.coordinates)
+    counts = np.bincount(cells, minlength=N * N + 1)
+    assert chi_square(counts, mechanism.distribution(place).ravel()) > 1e-3
+    assert chi_square(counts, mechanism.distribution(elsewhere).ravel()) < 1e-6
+    assert set(cells) <= set(mechanism.built.table.reported.tolist())
+
+
+def test_one_report_and_a_padded_one_take_the_words_of_a_batch(mechanism):
+    places = mechanism.map.raster.centres()[::17]
+    alone, padded = SeededRandomness(8), SeededRandomness(8)
+    for place in places:
+        one = mechanism.report(place[None], rng=alone).coordinates
+        other = mechanism.report(np.tile(place, (1, 1)), rng=padded, padded=True).coordinates
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_error_is_that_of_the_laws(mechanism):
+    prior = np.random.default_rng(3).gamma(1.0, size=N * N)
+    prior /= prior.sum()
+    centres = mechanism.reports.centres()
+    laws = mechanism.centre_laws(np.arange(N * N))
+    away = ((centres[:, None] - centres[None]) ** 2).sum(axis=2)
+    assert mechanism.mse(prior) == pytest.approx(prior @ (laws * away).sum(axis=1))
+    for y in mechanism.built.table.reported[:5]:
+        share = prior * laws[:, y]
+        moved = mechanism.posterior_mean(prior)(wh.Points(centres[y][None], mechanism.map.plane))
+        np.testing.assert_allclose(moved.coordinates[0], share @ centres / share.sum())
+
+
+def test_a_frame_or_another_kind_of_places_has_no_table():
+    prior = np.ones((N, N))
+    framed = wh.EikonalMechanism.build(coast(), places="cells", prior=prior, frame=2)
+    assert framed.built.table is None
+    with_places = wh.EikonalMechanism.build(coast(), prior=prior)
+    assert with_places.built.table is None
+
+
+@pytest.fixture
+def forge(mechanism, tmp_path) -> Callable[..., Path]:
+    """Saves the mechanism, changes some of its entries and hashes all of it again."""
+
+    def change(arrays: Any = None, **claims: Any) -> Path:
+        path = tmp_path / "forged.npz"
+        mechanism.save(path)
+        saved = load_artefact(path)
+        own = ("sha256", "format", "kind", "whereish")
+        said = {key: value for key, value in saved.certificate.items() if key not in own}
+        save_artefact(path, saved.kind, {**saved.arrays, **(arrays or {})}, {**said, **claims})
+        return path
+
+    return change
+
+
+def test_the_honest_file_is_the_same_mechanism(mechanism, forge):
+    read = wh.load(forge())
+    assert read.factor == mechanism.factor
+    assert read.guarantee.to_json() == mechanism.guarantee.to_json()
+    places = mechanism.map.raster.centres()
+    one, other = (
+        each.report(places, rng=SeededRandomness(5)).coordinates for each in (mechanism, read)
+    )
+    np.testing.assert_array_equal(one, other)
+    result = CliRunner().invoke(command, [str(forge())])
+    assert result.exit_code == 0
+    assert f"{mechanism.factor:.12g}" in result.stdout
+
+
+def test_a_table_that_keeps_less_is_refused(mechanism, forge):
+    table = mechanism.built.table
+    steeper = table.distances.copy()
+    steeper[0, 7] += 500
+    with pytest.raises(NotPrivate, match="sums"):
+        wh.load(forge({"table": steeper}))
+    from whereish.solvers.tables.law import table_sums
+
+    sums = table_sums(table.metric, steeper, table.weights)
+    with pytest.raises(NotPrivate, match="times the promised metric"):
+        wh.load(forge({"table": steeper, "table_sums": sums}))
+    with pytest.raises(NotPrivate, match="better certificate"):
+        wh.load(forge(factor=0.9 * table.factor))
+
+
+def test_the_horizon_is_not_believed(mechanism, forge):
+    """A larger quantum makes all distances larger: the same integers keep less."""
+    said = load_artefact(forge()).certificate["table_horizon"]
+    with pytest.raises(NotPrivate):
+        wh.load(forge(table_horizon=1.5 * said))
+    for horizon in (0, -1.0, 23.0, "8", None):
+        with pytest.raises(InvalidInput, match="table_horizon"):
+            wh.load(forge(table_horizon=horizon))
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"table": np.zeros((2, 3), np.uint16)},
+        {"table": np.zeros((0, N * N), np.uint16)},
+        {"table": np.zeros(N * N, np.uint16)},
+        {"table": np.zeros((2, N * N), np.int64)},
+        {"table_reports": np.zeros(3, np.uint32)},
+        {"table_weights": np.zeros(3, np.float64)},
+        {"table_sums": np.zeros(3, np.uint64)},
+    ],
+)
+def test_entries_of_another_form_are_refused(arrays, forge):
+    with pytest.raises(InvalidInput, match="in the file must"):
+        wh.load(forge(arrays))
+
+
+def test_reports_are_called_by_different_cells(mechanism, forge):
+    reported = mechanism.built.table.reported.astype(np.uint32)
+    for other in (reported[0], np.uint32(N * N)):
+        wrong = reported.copy()
+        wrong[1] = other
+        with pytest.raises(InvalidInput, match="different cells"):
+            wh.load(forge({"table_reports": wrong}))
+
+
+def test_a_table_is_of_cells(mechanism, tmp_path):
+    other = wh.EikonalMechanism.build(coast(), places="bilinear", frame=0)
+    forged = replace(other, built=replace(other.built, table=mechanism.built.table))
+    path = tmp_path / "bilinear.npz"
+    forged.save(path)
+    with pytest.raises((InvalidInput, NotPrivate)):
+        wh.load(path)
