@@ -175,3 +175,15 @@ def test_a_table_is_of_cells(mechanism, tmp_path):
     forged.save(path)
     with pytest.raises((InvalidInput, NotPrivate)):
         wh.load(path)
+
+
+@pytest.mark.parametrize("places", ["cells", "continuous"])
+def test_a_prior_in_one_cell_is_no_reason_to_fail(places):
+    """Moved reports have no error at all there: nothing is left to gain, or to divide by."""
+    prior = np.zeros((N, N))
+    prior[4, 7] = 1.0
+    built = wh.EikonalMechanism.build(coast(), places=places, prior=prior)
+    moved = built.mse(prior, remap=built.posterior_mean(prior))
+    within = 0.0 if places == "cells" else 1e6 / 6  # square metres: of a place in its cell
+    assert 0.99 * within <= moved <= within + 1e-3
+    assert built.factor <= 1.0

@@ -293,7 +293,7 @@ def _alternated(
         if progress is not None:
             progress(number, law.factor)
         found = judge(law)
-        gained = 1.0 - found.error / least
+        gained = 1.0 - found.error / least if least > 0 else 0.0  # nothing is left to gain
         if best is None or found.error < least:
             best, least, next_aim = replace(law, aim=aim), found.error, found.aim
         if gained >= _GAIN:

@@ -128,17 +128,19 @@ def sampled_error(
     `prior` is over the secrets (uniform for None); `places` are those of all cells, `reports` what
     these are reported as (the same for None).
     """
-    chosen = _chosen(len(secrets))
-    share = np.ones(len(chosen)) if prior is None else prior[chosen]
+    share = np.ones(len(secrets)) if prior is None else prior
+    chosen = _chosen(share)
+    share = share[chosen]
     if share.sum() == 0:
         return 0.0
     errors = errors_of(metric, weights, secrets[chosen], places, reports)
     return float(share @ errors) / float(share.sum())
 
 
-def _chosen(count: int) -> IntArray:
-    """The secrets on which laws are compared, always the same."""
-    return np.random.default_rng(0).permutation(count)[:_SAMPLE]
+def _chosen(share: FloatArray) -> IntArray:
+    """The secrets on which laws are compared, always the same; all somewhere people are."""
+    drawn = np.random.default_rng(0).permutation(len(share))
+    return drawn[share[drawn] > 0][:_SAMPLE]
 
 
 def errors_of(
@@ -160,7 +162,7 @@ def errors_of(
         mass, x, y, square = (masses @ moments).T
         ux, uy = at[here].T
         errors[start : start + LANES] = (square - 2 * (ux * x + uy * y)) / mass + ux**2 + uy**2
-    return errors
+    return np.maximum(errors, 0.0)  # where all reports are moved to the secret
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +210,8 @@ def judged(
 def judged_table(law: ReportTable, places: FloatArray, prior: FloatArray) -> Judged:
     """The same of a table, over the same of its cells."""
     means = table_means(law, places, prior)
-    chosen = _chosen(len(places))
-    share = prior[chosen] / max(float(prior[chosen].sum()), np.finfo(float).tiny)
+    chosen = _chosen(prior)
+    share = prior[chosen] / prior[chosen].sum()
     drawn, moved = (
         float(share @ table_errors(law, places, reports)[chosen])
         for reports in (places[law.reported], means)
