@@ -29,4 +29,5 @@ def table_errors(law: TableLaw, places: FloatArray, reports: FloatArray) -> Floa
     laws, middle = table_laws(law), places.mean(axis=0)
     at, to = places - middle, reports - middle
     crossed = (at * (laws @ to)).sum(axis=1)
-    return np.maximum(laws @ (to**2).sum(axis=1) - 2.0 * crossed + (at**2).sum(axis=1), 0.0)
+    errors = laws @ (to**2).sum(axis=1) - 2.0 * crossed + (at**2).sum(axis=1)
+    return np.asarray(np.maximum(errors, 0.0))
