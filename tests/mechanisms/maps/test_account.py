@@ -85,3 +85,15 @@ def test_a_query_takes_no_prior():
     levels, density = city()
     with pytest.raises(InvalidInput, match="without a prior"):
         wh.EikonalMechanism.build(levels, query=density > 0.5, prior=density)
+
+
+def test_it_says_where_drawn_reports_are_hardly_worth_it(built):
+    """A coast of 3 nats, without a prior, against a wide city."""
+    i, j = (np.indices((24, 24)) + 0.5) / 24
+    levels = np.where(j + 0.08 * np.sin(7 * i) > 0.6, 3e-4, 3e-4 * 8 ** (1 - abs(2 * i - 1)))
+    coast = wh.EikonalMechanism.build(wh.PrivacyMap(levels, cell="417 m"), places="cells")
+    found = coast.built.comparison
+    assert found is not None
+    assert found.eikonal > 0.7 * found.exponential
+    assert "hardly worth it" in coast.account()
+    assert "hardly worth it" not in built.account()

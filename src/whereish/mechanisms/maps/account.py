@@ -27,6 +27,9 @@ _ROUGH = 0.9
 """Mean share of the asked map in use below which a smoother map is worth a thought: a tenth of
 the map is a fifth of the squared error."""
 
+_HARDLY = 0.7
+"""Of the exponential mechanism's squared error: drawn reports above that gain little."""
+
 
 class BuiltMechanism(UnderMap, Protocol):
     """What an account is given of."""
@@ -52,6 +55,12 @@ def account(mechanism: BuiltMechanism) -> str:
             f" {_ratio(chosen, found.exponential)} of the exponential mechanism's at half the map"
             f" and {_ratio(chosen, found.constant)} of that of the smallest level everywhere."
         )
+        if found.chosen == "eikonal" and chosen > _HARDLY * found.exponential:
+            lines.append(
+                "On so narrow a map its reports as they are drawn are hardly worth it: they pile up"
+                " along the edge. Use `recommended`, which moves them; build(..., places='cells',"
+                " prior=...) also tries the law of landmarks, whose reports need not be moved."
+            )
     lowered = mechanism.lowered
     lines.append(
         f"The map in use is {lowered.mean():.3f} of the asked on average and"
