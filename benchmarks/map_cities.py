@@ -7,14 +7,15 @@ whole square.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from whereish.arrays import FloatArray
 
-__all__ = ["CITIES", "City", "levels"]
+__all__ = ["CITIES", "City", "DrawnCity", "drawn", "levels"]
 
 City = Callable[[FloatArray, FloatArray, int], FloatArray]
 """Shares in [0, 1] between the lowest and the highest level (in logarithms), from places and
@@ -71,6 +72,62 @@ CITIES: dict[str, City] = {
     "river": _river,
     "coast": _coast,
 }
+
+
+@dataclass(frozen=True)
+class DrawnCity:
+    """A city that a seed draws: its shares, cells a side, range of nats, and where people are.
+
+    `prior` is uniform for None.
+    """
+
+    name: str
+    city: City
+    size: int
+    nats: tuple[float, float]
+    prior: FloatArray | None
+
+
+def drawn(seed: int, count: int) -> Iterator[DrawnCity]:
+    """Tracts, half of them with a shore and a third with a river, that no suite has."""
+    rng = np.random.default_rng([seed, 2026])
+    for number in range(count):
+        size = int(rng.integers(40, 101))
+        low = float(np.exp(rng.uniform(np.log(3), np.log(30))))
+        nats = (low, low * float(np.exp(rng.uniform(np.log(2), np.log(10)))))
+        roughness, tracts = float(rng.random()), int(rng.integers(20, 300))
+        shore = float(rng.uniform(0.35, 0.9)) if rng.random() < 0.5 else None
+        river = float(rng.uniform(0.2, 0.8)) if rng.random() < 1 / 3 else None
+        city = _of_tracts(int(rng.integers(2**31)), tracts, roughness, shore, river)
+        at = (np.arange(size) + 0.5) / size
+        people = np.expm1(3 * city(*np.meshgrid(at, at), size)).ravel()
+        kind = str(rng.choice(["uniform", "people", "visits"]))
+        prior = {
+            "uniform": None,
+            "people": people + 1e-3,
+            "visits": np.where(rng.random(size**2) < 0.1, rng.gamma(0.3, size=size**2), 0.0),
+        }[kind]
+        words = f"drawn {seed}.{number}: {tracts} tracts"
+        words += "" if shore is None else ", shore"
+        words += "" if river is None else ", river"
+        yield DrawnCity(f"{words}, {kind}", city, size, nats, prior)
+
+
+def _of_tracts(
+    seed: int, count: int, roughness: float, shore: float | None, river: float | None
+) -> City:
+    """Tracts, at the lowest level beyond a shore and in a river."""
+    base = _tracts(seed, count, roughness)
+
+    def share(x: FloatArray, y: FloatArray, n: int) -> FloatArray:
+        out = base(x, y, n)
+        if shore is not None:
+            out = np.where(x + 0.1 * np.sin(6 * y + seed % 7) > shore, 0.0, out)
+        if river is not None:
+            out = np.where(np.abs(y - river - 0.1 * np.sin(4 * x)) < 1 / 60, 0.0, out)
+        return np.asarray(out)
+
+    return share
 
 
 def levels(city: City, n: int, low: float, high: float) -> FloatArray:
