@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.errors import SolverError
-from whereish.solvers.optimal.barrier_rows import RowLists
+from whereish.solvers.optimal.barrier.rows import RowLists
 from whereish.solvers.optimal.interior_point import InteriorPoint, Measure
 from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.pricing import Pricer, PricingResult
@@ -21,6 +21,7 @@ from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms
 from whereish.solvers.optimal.repair import complete
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import spare_channel
+from whereish.threads import Workers, workers
 
 __all__ = ["solve_by_output_generation", "starting_outputs"]
 
@@ -35,6 +36,8 @@ STARTING_SCALES = (0.9, 1.0, 1.1)
 """Multiples of the metric at which the tight mechanism's outputs are taken to begin with."""
 POLISHED_AGAIN = 0.3
 """Part of the complementarity at which columns are recombined once more, where that is needed."""
+WORTH_THREADS = 150
+"""Places; below, a factorisation is over before a thread has started."""
 MOST_ITERATIONS = 400
 PATIENCE = 25
 """Iterations without progress of the bounds after which the solve counts as stalled."""
@@ -43,15 +46,15 @@ PATIENCE = 25
 class _OutputGeneration:
     """The state of one solve."""
 
-    def __init__(self, programme: ChannelProgramme, gap: float) -> None:
+    def __init__(self, programme: ChannelProgramme, gap: float, team: Workers) -> None:
         self.programme, self.gap = programme, gap
         outputs, n = programme.cost.shape
         edges = greedy_spanner(programme.metric, BASE_DILATION).edges
         lists = RowLists(programme.closeness, edges, outputs)
         weight = programme.cost.mean(axis=0)
         weight = 0.5 * weight / float(weight.sum()) + 0.5 / n
-        self.pricer = Pricer(programme.cost, lists, weight)
-        self.point = InteriorPoint(programme.cost, lists, starting_outputs(programme))
+        self.pricer = Pricer(programme.cost, lists, weight, team)
+        self.point = InteriorPoint(programme.cost, lists, starting_outputs(programme), team)
         self.checkpoints = list(CHECKPOINTS)
         self.polish = Polish(programme, gap)
         self.spare = spare_channel(programme)
@@ -129,8 +132,7 @@ class _OutputGeneration:
 
     def advance(self, at: Measure, iteration: int) -> None:
         """One Newton step, then rows that came near or are violated."""
-        self.point.step(at)
-        now = self.point.measure()
+        now = self.point.step(at)
         near = now.relative_complementarity > max(1e-3, 0.5 * self.gap)
         if near and iteration % ROW_PERIOD == ROW_PERIOD - 1:
             self.point.admit_rows(now, within=0.3, most=3)
@@ -141,7 +143,11 @@ class _OutputGeneration:
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")  # a stall ends the solve, checked
 def solve_by_output_generation(programme: ChannelProgramme, terms: Terms) -> LpResult:
     """Solve to a certified relative gap, or as far as time and arithmetic allow."""
-    run = _OutputGeneration(programme, terms.gap)
+    with workers(threads=1 if programme.n < WORTH_THREADS else None) as team:
+        return _solved(_OutputGeneration(programme, terms.gap, team), terms)
+
+
+def _solved(run: _OutputGeneration, terms: Terms) -> LpResult:
     status, idle, iteration = None, 0, 0
     while iteration < MOST_ITERATIONS and idle < PATIENCE:
         at = run.point.measure()

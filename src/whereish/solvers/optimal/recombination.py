@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
-from whereish.solvers.optimal.barrier_rows import (
+from whereish.solvers.optimal.barrier.rows import (
     Pairs,
     Rows,
     assemble_normal_matrix,

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.lapack import cholesky, cholesky_inverse
-from whereish.solvers.optimal.barrier_rows import Pairs
+from whereish.solvers.optimal.barrier.rows import Pairs
 from whereish.solvers.optimal.first_order.groups import LANES, near_groups
 from whereish.solvers.optimal.first_order.sweeps import (
     Singles,
@@ -50,7 +50,7 @@ from whereish.solvers.optimal.first_order.sweeps import (
 )
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.start.duals import anchors, inward_flows, near_tight, tight_duals
-from whereish.threads import in_threads, workers
+from whereish.threads import allowed_threads, in_threads, workers
 
 __all__ = ["FirstOrder", "Singles"]
 
@@ -221,11 +221,17 @@ class FirstOrder:
             np.add(group.x, (group.inverse @ missing)[:, None], out=group.x)
             sweep(group.x, group.v, group.rows, _RELAXATION, group.pulled)
 
-        with workers(self._groups) as groups:
-            for _ in range(times):
-                sums = sum(groups.map(solve), np.zeros(self.programme.n))
+        def move_and_solve(group: _Group) -> FloatArray:
+            move(group)
+            return solve(group)
+
+        with workers(threads=min(allowed_threads(), len(self._groups))) as team:
+            for sweeps in range(times):
+                found = team.map(move_and_solve if sweeps else solve, self._groups)
+                sums = sum(found, np.zeros(self.programme.n))
                 missing = (self._coupling @ (1.0 - sums)).astype(np.float32)
-                groups.map(move)
+            if times:
+                team.map(move, self._groups)
 
     def round(self, times: int, *, over: Callable[[], bool] = lambda: False) -> float:
         """`times` sweeps, fewer if it is `over`; the best bound so far."""
