@@ -44,9 +44,17 @@ from whereish.solvers.optimal.barrier.factors import LARGEST_REGULARISATION, Out
 from whereish.solvers.optimal.barrier.rows import Pairs, RowLists, feasible_multipliers
 from whereish.threads import Workers
 
-__all__ = ["Candidate", "InteriorPoint", "Measure", "Standing", "cholesky_factor"]
+__all__ = [
+    "WORTH_THREADS",
+    "Candidate",
+    "InteriorPoint",
+    "Measure",
+    "Standing",
+    "cholesky_factor",
+]
 
 _PARTS = 8  # of the outputs, each for one thread at a time: fixed, so that sums are, too
+WORTH_THREADS = 150  # places; below, a factorisation is over before a thread has started
 _LARGEST_SHARE = 0.02  # part of a target's multipliers that one new row may take
 _UNIT = float(np.finfo(float).eps)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from whereish.errors import SolverError
 from whereish.solvers.optimal.barrier.rows import RowLists
-from whereish.solvers.optimal.interior_point import InteriorPoint, Measure
+from whereish.solvers.optimal.interior_point import WORTH_THREADS, InteriorPoint, Measure
 from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.pricing import Pricer, PricingResult
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
@@ -36,8 +36,6 @@ STARTING_SCALES = (0.9, 1.0, 1.1)
 """Multiples of the metric at which the tight mechanism's outputs are taken to begin with."""
 POLISHED_AGAIN = 0.3
 """Part of the complementarity at which columns are recombined once more, where that is needed."""
-WORTH_THREADS = 150
-"""Places; below, a factorisation is over before a thread has started."""
 MOST_ITERATIONS = 400
 PATIENCE = 25
 """Iterations without progress of the bounds after which the solve counts as stalled."""

@@ -120,8 +120,12 @@ def corrected_direction(
     system: NewtonSystem,
     dual_residual: FloatArray,
     corrections: int,
+    least: float = 0.0,
 ) -> Direction:
-    """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's."""
+    """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's.
+
+    The complementarity that it aims at is not below `least`.
+    """
     complementarity = float(at.slack @ at.y)
 
     def along(write: Callable[[Part], None], target: FloatArray) -> Direction:
@@ -150,7 +154,7 @@ def corrected_direction(
         rows.map(lambda part: products_after(at, ds, dy, predicted.steps, rows.rows_of(part)))
     )
     centring = min(max((after / complementarity) ** 3, 1e-6), 1.0)
-    aim = centring * complementarity / rows.size
+    aim = max(centring * complementarity, least) / rows.size
     best = along(lambda some: centre_targets(at, ds, dy, aim, some, target), target)
     for _ in range(corrections):
         if min(best.steps) > 0.95:
