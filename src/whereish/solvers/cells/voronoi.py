@@ -146,7 +146,7 @@ def _integrals(
 
 
 def _by_cell(ridges: _Ridges, values: FloatArray, count: int) -> FloatArray:
-    """Sums over the ridges of each cell, a row for every secret: plus the owner's, minus others'."""
+    """Sums over the ridges of each cell for every secret: plus the owner's, minus the other's."""
     rows = count * np.arange(len(values))[:, None]
     given = np.bincount(
         (rows + ridges.owner).ravel(), values.ravel(), minlength=values.shape[0] * count

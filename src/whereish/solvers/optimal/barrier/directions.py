@@ -128,10 +128,10 @@ def corrected_direction(
     """
     complementarity = float(at.slack @ at.y)
 
-    def along(write: Callable[[Part], None], target: FloatArray) -> Direction:
+    def along(write: Callable[[Part], None], memory: tuple[FloatArray, ...]) -> Direction:
         """The direction for targets that `write` fills in, a range of rows at a time."""
         start, pairs = rows.rows
-        q, ds, dy = np.empty_like(dual_residual), np.empty(rows.size), np.empty(rows.size)
+        q, ds, dy = memory
 
         def down(part: Part) -> FloatArray:
             write(rows.rows_of(part))
@@ -148,14 +148,17 @@ def corrected_direction(
         return Direction(q, dmu, Moves(ds, dy, fall_s, fall_y), steps)
 
     target = np.empty(rows.size)
-    predicted = along(lambda some: vanish_targets(at, some, target), target)
+    shapes = dual_residual.shape, rows.size, rows.size
+    # Two are in use at a time; memory that is new is memory that the system has yet to give.
+    used, free = (tuple(np.empty(shape) for shape in shapes) for _ in range(2))
+    predicted = along(lambda some: vanish_targets(at, some, target), free)
     ds, dy = predicted.moves.ds, predicted.moves.dy
     after = math.fsum(
         rows.map(lambda part: products_after(at, ds, dy, predicted.steps, rows.rows_of(part)))
     )
     centring = min(max((after / complementarity) ** 3, 1e-6), 1.0)
     aim = max(centring * complementarity, least) / rows.size
-    best = along(lambda some: centre_targets(at, ds, dy, aim, some, target), target)
+    best = along(lambda some: centre_targets(at, ds, dy, aim, some, target), used)
     for _ in range(corrections):
         if min(best.steps) > 0.95:
             break
@@ -163,11 +166,11 @@ def corrected_direction(
         moves = best.moves
         corrected = along(
             lambda some: draw_in_targets(at, moves.ds, moves.dy, longer, aim, some, target),  # noqa: B023  (called at once)
-            target,
+            free,
         )
         if sum(corrected.steps) < sum(best.steps) + 0.02:
             break
-        best = corrected
+        best, used, free = corrected, free, used
     return best
 
 
