@@ -48,6 +48,13 @@ LARGE = {
 def job():
     optimal_channel(*peaked(15, 15), EPSILON, gap=1e-2)
 """,
+    "optimal_channel, n = 240, scattered, gap 1%": LEAST
+    + """
+from benchmarks.channel_instances import made
+one = made("scattered", 240, "uniform", 0.4, "euclidean")
+def job():
+    optimal_channel(one.places, one.prior, f"{one.nats_per_m}/m", gap=1e-2)
+""",
     "first-order method, n = 900": """
 import numpy as np
 from tests.instances import distances, peaked

@@ -10,17 +10,28 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import cache, partial
 from itertools import pairwise
+from operator import itemgetter
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Generic, TypeVar
 
 from whereish.errors import InvalidInput
 from whereish.randomness import ForkSafeLock
 
-__all__ = ["allowed_threads", "checked_threads", "in_threads", "one_blas_thread", "workers"]
+__all__ = [
+    "Workers",
+    "allowed_threads",
+    "checked_threads",
+    "in_threads",
+    "one_blas_thread",
+    "workers",
+]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -54,45 +65,119 @@ def in_threads(
     It pays where `function` works without the interpreter's lock, as kernels and NumPy do.
     """
     work, count = list(items), checked_threads(threads)
-    if min(count, len(work)) <= 1:
-        return [function(item) for item in work]
-    with ThreadPoolExecutor(min(count, len(work))) as pool:
-        return list(pool.map(function, work))
+    with workers(threads=max(1, min(count, len(work)))) as team:
+        return team.map(function, work)
 
 
 @contextmanager
-def workers(items: Sequence[_Item], *, threads: int | None = None) -> Iterator[Workers[_Item]]:
-    """Threads that stay while many functions are mapped over the same `items`.
+def workers(*, threads: int | None = None) -> Iterator[Workers]:
+    """Threads that stay while many functions are mapped; the caller's own is one of them."""
+    team = Workers(checked_threads(threads))
+    try:
+        yield team
+    finally:
+        team.close()
 
-    Each thread has a fixed share of them, so that a call costs two or three messages, not one for
-    every item: for thousands of calls of less than a millisecond each.
+
+class Workers:
+    """What :func:`workers` gives; the threads beside the caller's end when it is closed.
+
+    For thousands of calls of a millisecond each: a call wakes the others by one message, and waits
+    for none that has taken nothing.
     """
-    count = min(checked_threads(threads), len(items))
-    if count <= 1:
-        yield Workers([list(items)], None)
-        return
-    bounds = [len(items) * at // count for at in range(count + 1)]
-    shares = [list(items[begin:end]) for begin, end in pairwise(bounds)]
-    with ThreadPoolExecutor(count) as pool:
-        yield Workers(shares, pool)
 
+    def __init__(self, count: int = 1) -> None:
+        self._inboxes: list[SimpleQueue[Callable[[], object] | None]] = [
+            SimpleQueue() for _ in range(count - 1)
+        ]
+        self._threads = [
+            Thread(target=_serve, args=(inbox,), daemon=True) for inbox in self._inboxes
+        ]
+        for thread in self._threads:
+            thread.start()
 
-class Workers(Generic[_Item]):
-    """What :func:`workers` gives: ``map`` over its items, in their order."""
+    def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+        """``list(map(function, items))``; each thread begins with the same share of them, always.
 
-    def __init__(self, shares: list[list[_Item]], pool: ThreadPoolExecutor | None) -> None:
-        self._shares, self._pool = shares, pool
-
-    def map(self, function: Callable[[_Item], _Result]) -> list[_Result]:
-        """The results for all items, in their order."""
-
-        def share(items: list[_Item]) -> list[_Result]:
+        So what a thread has in its cache is there in the next call, too.
+        """
+        count = min(len(self._inboxes) + 1, len(items))
+        if count <= 1:
             return [function(item) for item in items]
+        call = _Call(function, items, count)
+        for share, inbox in enumerate(self._inboxes[: count - 1], 1):
+            # What the caller has set for itself, as np.errstate, holds in every thread.
+            inbox.put(partial(copy_context().run, call.work, share))
+        return call.results()
 
-        each = (
-            map(share, self._shares) if self._pool is None else self._pool.map(share, self._shares)
-        )
-        return [result for part in each for result in part]
+    def close(self) -> None:
+        """Wait for the threads to end."""
+        for inbox in self._inboxes:
+            inbox.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+def _serve(inbox: SimpleQueue[Callable[[], object] | None]) -> None:
+    """Do what comes, until nothing does."""
+    while (work := inbox.get()) is not None:
+        work()
+
+
+class _Call(Generic[_Item, _Result]):
+    """One function on all items: a share for each thread, which takes of the others' what is left.
+
+    Whoever is done reports how many items it has taken, so that the caller waits for those that
+    are in work and for nobody who has not begun.
+    """
+
+    def __init__(
+        self, function: Callable[[_Item], _Result], items: Sequence[_Item], count: int
+    ) -> None:
+        self._function, self._items = function, items
+        bounds = [len(items) * at // count for at in range(count + 1)]
+        self._left = [deque(range(begin, end)) for begin, end in pairwise(bounds)]
+        self._found: dict[int, _Result] = {}
+        self._errors: list[tuple[int, BaseException]] = []
+        self._taken: SimpleQueue[int] = SimpleQueue()
+
+    def work(self, share: int) -> None:
+        """Its own share from the beginning, then the others' from their ends."""
+        taken = 0
+        for index in self._take(share):
+            taken += 1
+            if self._errors:
+                continue
+            try:
+                self._found[index] = self._function(self._items[index])
+            except BaseException as error:
+                self._errors.append((index, error))
+        if taken:
+            self._taken.put(taken)
+
+    def _take(self, share: int) -> Iterator[int]:
+        own = self._left[share]
+        with suppress(IndexError):
+            while True:
+                yield own.popleft()
+        for other in self._left[share + 1 :] + self._left[:share]:
+            with suppress(IndexError):
+                while True:
+                    yield other.pop()
+
+    def results(self) -> list[_Result]:
+        """What all threads found, the caller's own among them; raises the first item's error."""
+        try:
+            self.work(0)
+            missing = len(self._items)
+            while missing:
+                missing -= self._taken.get()
+        except BaseException as error:  # an interrupt between two items stops the others, too
+            self._errors.append((-1, error))
+            raise
+        if self._errors:
+            raise min(self._errors, key=itemgetter(0))[1]
+        return [self._found[index] for index in range(len(self._items))]
 
 
 class _Limit:

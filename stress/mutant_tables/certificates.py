@@ -344,7 +344,7 @@ MUTANTS = (
     Mutant(
         "share of repaired columns unbounded",
         _SOLVERS + "optimal/repair.py",
-        "theta = min(1.0 / float(sums.max()), float(off_diagonal.min(initial=np.inf)))",
+        "theta = min(1.0 / float(sums.max()), largest_share(sums, closeness))",
         "theta = 1.0 / float(sums.max())",
         (_TESTS + "optimal/test_output_generation.py::test_what_fills_the_rows_up_is_private_too",),
         "the column that fills the rows up is not private itself",

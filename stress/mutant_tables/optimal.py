@@ -169,8 +169,8 @@ MUTANTS = (
     Mutant(
         "bound of the interior point rounded to nearest",
         _OPTIMAL + "interior_point.py",
-        "duals = (self.cost - pulled - off).min(axis=0)",
-        "duals = (self.cost - pulled).min(axis=0)",
+        "dual = cost[z, x] - pulled[z, x] - off",
+        "dual = cost[z, x] - pulled[z, x]",
         (_EXACT,),
         "doubles that were rounded up are no proof",
     ),

@@ -1,4 +1,4 @@
-"""Calls of LAPACK by address, for numba; imported when a kernel that uses them is compiled.
+"""Calls of BLAS and LAPACK by address, for numba; imported when a kernel that uses one is compiled.
 
 The address is a number that the kernel is given (:func:`whereish.solvers.lapack.address`): it
 differs from process to process, so that it must not be part of compiled code that is kept.
@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["call_on_factor", "call_on_matrix"]
+__all__ = ["call_on_matrix", "call_on_packed"]
 
 _CHAR, _INT = ir.IntType(8), ir.IntType(32)
 
@@ -27,11 +27,10 @@ def _array(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, Any]
     return array.data, cgutils.alloca_once_value(builder, side)
 
 
-def _call(builder: Any, address: Any, arguments: list[Any], info: Any) -> Any:
-    """What the function at an address, called with these, writes to `info`."""
+def _call(builder: Any, address: Any, arguments: list[Any]) -> None:
+    """Call the function at an address, which gives nothing back."""
     signature = ir.FunctionType(ir.VoidType(), [one.type for one in arguments])
     builder.call(builder.inttoptr(address, signature.as_pointer()), arguments)
-    return builder.load(info)
 
 
 def _upper(builder: Any) -> Any:
@@ -49,21 +48,26 @@ def call_on_matrix(context: Any, address: Any, matrix: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         data, n = _array(context, builder, signature.args[1], values[1])
         info = _zero(builder)
-        return _call(builder, values[0], [_upper(builder), n, data, n, info], info)
+        _call(builder, values[0], [_upper(builder), n, data, n, info])
+        return builder.load(info)
 
     return types.int32(types.int64, matrix), code
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def call_on_factor(context: Any, address: Any, factor: Any, right: Any) -> Any:
-    """dpotrs for one right-hand side, in place; 0, or what was wrong."""
+def call_on_packed(context: Any, address: Any, factor: Any, right: Any, transposed: Any) -> Any:
+    """dtpsv with a packed factor R, or its transpose, for one right-hand side, in place."""
 
     def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        data, n = _array(context, builder, signature.args[1], values[1])
-        solution, _ = _array(context, builder, signature.args[2], values[2])
+        data = context.make_array(signature.args[1])(context, builder, values[1]).data
+        solution, n = _array(context, builder, signature.args[2], values[2])
+        letters = [ir.Constant(_CHAR, ord(letter)) for letter in "TN"]
+        wanted = builder.icmp_signed("!=", values[3], values[3].type(0))
+        how = cgutils.alloca_once_value(builder, builder.select(wanted, *letters))
+        plain = cgutils.alloca_once_value(builder, letters[1])
         one = cgutils.alloca_once_value(builder, ir.Constant(_INT, 1))
-        info = _zero(builder)
-        arguments = [_upper(builder), n, one, data, n, solution, n, info]
-        return _call(builder, values[0], arguments, info)
+        arguments = [_upper(builder), how, plain, n, data, solution, one]
+        _call(builder, values[0], arguments)
+        return context.get_dummy_value()
 
-    return types.int32(types.int64, factor, right), code
+    return types.void(types.int64, factor, right, types.boolean), code

@@ -29,11 +29,11 @@ _SIGNATURES: dict[str, list[Any]] = {
 
 @cache
 def address(name: str) -> int:
-    """Where a function of LAPACK is in this process, for kernels that call it."""
-    from scipy.linalg import cython_lapack
+    """Where a function of BLAS or LAPACK is in this process, for kernels that call it."""
+    from scipy.linalg import cython_blas, cython_lapack
 
-    table: Any = cython_lapack.__pyx_capi__
-    capsule = table[name]
+    tables: list[Any] = [cython_lapack.__pyx_capi__, cython_blas.__pyx_capi__]
+    capsule = next(table[name] for table in tables if name in table)
     python = ctypes.pythonapi
     python.PyCapsule_GetName.restype = ctypes.c_char_p
     python.PyCapsule_GetName.argtypes = [ctypes.py_object]

@@ -110,3 +110,17 @@ def test_sites_a_millimetre_apart_are_two(rng):
     noise = PlanarLaplace("10/km", resolution="0.001 mm").report(np.zeros((200_000, 2)), rng=rng)
     counted = np.bincount(cKDTree(sites).query(noise.coordinates)[1], minlength=4) / 200_000
     np.testing.assert_allclose(shares, counted, atol=0.006)
+
+
+@pytest.mark.parametrize("kind", ["scattered", "line"])
+def test_secrets_in_blocks_and_threads_have_the_masses_of_one_alone(kind, monkeypatch):
+    random = np.random.default_rng(8)
+    sites = random.uniform(0, 30, (90, 2)) * (1.0, 1.0 if kind == "scattered" else 0.0)
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("WHEREISH_THREADS", threads)
+        found.append(masses(sites[:60], np.repeat(sites, 12, axis=0)))
+    np.testing.assert_array_equal(*found)
+    for secret in (0, 17, 89):
+        alone = masses(sites[:60], sites[secret][None])
+        np.testing.assert_allclose(found[0][12 * secret], alone[0], rtol=1e-12, atol=1e-15)

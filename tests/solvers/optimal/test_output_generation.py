@@ -5,7 +5,7 @@ import pytest
 
 from instances import distances, peaked
 from whereish.solvers.optimal import output_generation
-from whereish.solvers.optimal.barrier_rows import RowLists
+from whereish.solvers.optimal.barrier.rows import RowLists
 from whereish.solvers.optimal.interior_point import InteriorPoint
 from whereish.solvers.optimal.pricing import Pricer, _Proof
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.instances import distances, peaked
 
-from whereish.solvers.optimal.barrier_rows import Pairs
+from whereish.solvers.optimal.barrier.rows import Pairs
 from whereish.solvers.optimal.first_order.method import FirstOrder
 from whereish.solvers.optimal.large_scale import solve_large
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms

@@ -19,12 +19,16 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.cells.mass import Survival, edge_integrals
+from whereish.threads import in_threads
 
 __all__ = ["voronoi_masses"]
 
 _MARGIN = 64.0  # scales of the noise beyond a ridge's closest point, where e^-64 of it is left
 _PANEL = 3.0  # of u in s = h sinh(u), where 24 nodes are good to 1e-14
 _INTEGER = 1e-6
+_FEW_PANELS = 4
+_BLOCK = 4  # secrets at once
+_WORTH_THREADS = 30_000  # integrals
 _ONE_PLACE = 1e-9  # of the extent: closer sites would be merged by rounding, no one knows how
 
 
@@ -57,9 +61,14 @@ def voronoi_masses(
     far = 8.0 * (float(np.hypot(*around.T).max()) + 2 * _MARGIN * scale)
     first = _first_of_each_place(sites - origin, _ONE_PLACE * far)
     ridges = _ridges(sites[first] - origin, far)
-    for row, secret in enumerate(secrets - origin):
-        masses = _masses(survival, scale, ridges, first.size, secret)
-        out[row, first] = np.maximum(masses, 0.0)
+
+    def fill(begin: int) -> None:
+        some = slice(begin, begin + _BLOCK)
+        masses = _masses(survival, scale, ridges, first.size, secrets[some] - origin)
+        out[some, first] = np.maximum(masses, 0.0)
+
+    worth = len(secrets) * ridges.owner.size > _WORTH_THREADS
+    in_threads(fill, range(0, len(secrets), _BLOCK), threads=None if worth else 1)
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
@@ -95,12 +104,13 @@ def _ridges(sites: FloatArray, far: float) -> _Ridges:
 
 
 def _masses(
-    survival: Survival, scale: float, ridges: _Ridges, count: int, secret: FloatArray
+    survival: Survival, scale: float, ridges: _Ridges, count: int, secrets: FloatArray
 ) -> FloatArray:
-    offset = ridges.middle - secret
+    """For each of some secrets, the mass of every cell."""
+    x, y = (ridges.middle[:, axis] - secrets[:, axis, None] for axis in (0, 1))
     # The owner is on the left of the ridge: seen from there, h > 0.
-    h = offset[:, 0] * ridges.along[:, 1] - offset[:, 1] * ridges.along[:, 0]
-    shift = (offset * ridges.along).sum(axis=1)
+    h = x * ridges.along[:, 1] - y * ridges.along[:, 0]
+    shift = x * ridges.along[:, 0] + y * ridges.along[:, 1]
     start, end = ridges.start + shift, ridges.end + shift
     turned = np.sign(h) * (np.arctan2(end, np.abs(h)) - np.arctan2(start, np.abs(h)))
     inside = _by_cell(ridges, turned, count) / (2 * np.pi)
@@ -123,13 +133,26 @@ def _integrals(
     distance = np.where(h == 0, 1.0, np.abs(h))
     low = np.arcsinh(np.clip(start, -reach, reach) / distance)
     high = np.arcsinh(np.clip(end, -reach, reach) / distance)
-    panels = 1 + int(np.max((high - low)[h != 0], initial=0.0) / _PANEL)
-    cuts = low + np.linspace(0.0, 1.0, panels + 1)[:, None] * (high - low)
-    s = distance * np.sinh(cuts)
-    return np.asarray(edge_integrals(survival, h, s[:-1], s[1:]).sum(axis=0))
+    widest = np.max(high - low, axis=1, where=h != 0, initial=0.0)
+    # One number of panels for all secrets, unless it is large: then each has its own.
+    many = float(widest.max()) > _FEW_PANELS * _PANEL
+    found = []
+    for some in np.array_split(np.arange(len(h)), len(h) if many else 1):
+        panels = 1 + int(widest[some].max() / _PANEL)
+        cuts = low[some] + np.linspace(0.0, 1.0, panels + 1)[:, None, None] * (high - low)[some]
+        s = distance[some] * np.sinh(cuts)
+        found.append(edge_integrals(survival, h[some], s[:-1], s[1:]).sum(axis=0))
+    return np.concatenate(found)
 
 
 def _by_cell(ridges: _Ridges, values: FloatArray, count: int) -> FloatArray:
-    """Sum over the ridges of each cell: with a plus for the owner, a minus for the other."""
-    total = np.bincount(ridges.owner, values, minlength=count)
-    return np.asarray(total - np.bincount(ridges.other, values, minlength=count)[:count])
+    """Sums over the ridges of each cell for every secret: plus the owner's, minus the other's."""
+    rows = count * np.arange(len(values))[:, None]
+    given = np.bincount(
+        (rows + ridges.owner).ravel(), values.ravel(), minlength=values.shape[0] * count
+    )
+    real = ridges.other < count
+    taken = np.bincount(
+        (rows + ridges.other[real]).ravel(), values[:, real].ravel(), minlength=given.size
+    )
+    return np.asarray((given - taken).reshape(-1, count))

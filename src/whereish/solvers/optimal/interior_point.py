@@ -16,64 +16,55 @@ with G k in the limit.  For any y >= 0 the Lagrangian gives the lower bound
 sum_x min_z (c_z - G_z' y_z)_x for the outputs at hand; `pricing` extends it to
 the outputs that are absent, and `repair` turns the columns into a channel that
 is private on all rows, whose cost is the upper bound.
-
-Predictor-corrector after Mehrotra (1992) with Gondzio's (1996) multiple
-centrality corrections.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
+from whereish.compiled import kernel
 from whereish.errors import SolverError
 from whereish.solvers.lapack import cholesky, cholesky_solve
-from whereish.solvers.optimal.barrier_rows import (
+from whereish.solvers.optimal.barrier.directions import (
     AtRows,
-    Moves,
-    RowLists,
+    Part,
     SharedRows,
     Steps,
-    feasible_multipliers,
-    near_active_pairs,
+    corrected_direction,
 )
-from whereish.solvers.output_factors import LARGEST_REGULARISATION, OutputFactors
-from whereish.threads import Workers, in_threads, workers
+from whereish.solvers.optimal.barrier.entering import ENTRY_SLACK, Entry, admit
+from whereish.solvers.optimal.barrier.factors import LARGEST_REGULARISATION, OutputFactors
+from whereish.solvers.optimal.barrier.rows import Pairs, RowLists, feasible_multipliers
+from whereish.threads import Workers
 
 __all__ = [
     "WORTH_THREADS",
     "Candidate",
-    "Direction",
     "InteriorPoint",
     "Measure",
+    "Standing",
     "cholesky_factor",
-    "corrected_direction",
 ]
 
-NewtonSolve = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-_ENTRY_SLACK = 0.05  # slack of a violated row on entry, relative to its target's entry
 _PARTS = 8  # of the outputs, each for one thread at a time: fixed, so that sums are, too
 WORTH_THREADS = 150  # places; below, a factorisation is over before a thread has started
 _LARGEST_SHARE = 0.02  # part of a target's multipliers that one new row may take
+_UNIT = float(np.finfo(float).eps)
 
 
-class Measure(NamedTuple):
-    """Where an iterate stands: its cost, its dual bound and its complementarity."""
+@dataclass(frozen=True)
+class Standing:
+    """How far an iterate has come: its cost and its complementarity."""
 
     cost: float
-    lower: float
     complementarity: float
-    pulled: FloatArray
-    """G' y, (outputs, n)."""
-    bound_duals: FloatArray
-    """mu_x = min_z (c_z - G_z' y_z)_x less what rounding may have added; the bound is its sum."""
 
     @property
     def relative_complementarity(self) -> float:
@@ -82,13 +73,14 @@ class Measure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Direction:
-    """A Newton direction with the steps that keep s and y nonnegative along it."""
+class Measure(Standing):
+    """Where an iterate stands: also its dual bound."""
 
-    dk: FloatArray
-    dmu: FloatArray
-    moves: Moves
-    steps: Steps
+    lower: float
+    pulled: FloatArray
+    """G' y, (outputs, n)."""
+    bound_duals: FloatArray
+    """mu_x = min_z (c_z - G_z' y_z)_x less what rounding may have added; the bound is its sum."""
 
 
 def cholesky_factor(matrix: FloatArray) -> FloatArray:
@@ -106,49 +98,6 @@ def cholesky_factor(matrix: FloatArray) -> FloatArray:
         matrix[:] = np.tril(matrix, -1) + np.tril(matrix, -1).T
         regularisation *= 100.0
     raise SolverError("the interior point met a matrix that has no Cholesky factor")
-
-
-def corrected_direction(
-    rows: SharedRows,
-    slack: FloatArray,
-    y: FloatArray,
-    *,
-    solve: NewtonSolve,
-    dual_residual: FloatArray,
-    corrections: int,
-    row_residual: FloatArray | None = None,
-) -> Direction:
-    """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's.
-
-    `solve(q)` returns (dk, dmu) of the reduced system with right-hand side q;
-    `row_residual` is G k - s where slacks are variables of their own.
-    """
-    n = dual_residual.shape[1]
-    at = AtRows(slack, y, np.zeros(y.size) if row_residual is None else row_residual)
-    complementarity = float(slack @ y)
-
-    def along(target: FloatArray) -> Direction:
-        dk, dmu = solve(rows.pull_targets(at, target, n) - dual_residual)
-        moves = rows.moves(at, target, dk)
-        steps = Steps(1.0 / max(1.0, moves.fall_s), 1.0 / max(1.0, moves.fall_y))
-        return Direction(dk, dmu, moves, steps)
-
-    predicted = along(-slack * y)
-    after = rows.after(at, predicted.moves, predicted.steps)
-    centring = min(max((after / complementarity) ** 3, 1e-6), 1.0)
-    aim = centring * complementarity / rows.size
-    target = rows.centred(at, predicted.moves, aim)
-    best = along(target)
-    for _ in range(corrections):
-        if min(best.steps) > 0.95:
-            break
-        longer = Steps(*(min(1.0, 1.08 * step + 0.1) for step in best.steps))
-        target = rows.drawn_in(at, best.moves, longer, aim, target)
-        corrected = along(target)
-        if sum(corrected.steps) < sum(best.steps) + 0.02:
-            break
-        best = corrected
-    return best
 
 
 @dataclass(frozen=True)
@@ -176,8 +125,16 @@ class InteriorPoint:
         Multipliers of the row sums.
     """
 
-    def __init__(self, cost: FloatArray, lists: RowLists, outputs: NDArray[np.intp]) -> None:
+    def __init__(
+        self,
+        cost: FloatArray,
+        lists: RowLists,
+        outputs: NDArray[np.intp],
+        team: Workers | None = None,
+    ) -> None:
+        """`team` are the threads that share the work; None is the caller's alone."""
         self.all_cost = cost
+        self.team = team or Workers()
         self.lists = lists
         self.closeness = lists.closeness
         self.n = cost.shape[1]
@@ -195,112 +152,68 @@ class InteriorPoint:
     def _feasible_duals(self) -> tuple[FloatArray, FloatArray]:
         """Duals with c_z - mu - G_z' y_z = 0 and y > 0, for a constant mu below all costs."""
         level = float(self.cost.mean())
-        y = [
-            feasible_multipliers(self.cost[z] + level, self.rows.only(z))
-            for z in range(self.outputs.size)
-        ]
+
+        def multipliers(z: int) -> FloatArray:
+            return feasible_multipliers(self.cost[z] + level, self.rows.only(z))
+
+        y = self.team.map(multipliers, range(self.outputs.size))
         return np.concatenate(y), np.full(self.n, -level)
+
+    @property
+    def _shared(self) -> SharedRows:
+        """The rows with the outputs in `_PARTS`, begin <= z < end."""
+        each, more = divmod(self.outputs.size, parts := min(_PARTS, self.outputs.size))
+        bounds = [each * part + min(part, more) for part in range(parts + 1)]
+        return SharedRows(self.rows, list(pairwise(bounds)), self.team)
 
     def measure(self) -> Measure:
         """Cost, dual bound on the present outputs, and complementarity."""
-        pulled = self.rows.pull(self.y, self.n)
-        off = self.rows.rounding(self.y, self.n) + 8 * np.finfo(float).eps * self.cost
-        duals = (self.cost - pulled - off).min(axis=0)
-        return Measure(
-            float((self.cost * self.k).sum()),
-            math.nextafter(math.fsum(duals), -math.inf),
-            float(self.s @ self.y),
-            pulled,
-            duals,
-        )
+        start, pairs = self.rows
+        pulled = np.empty(self.k.shape)
 
-    def step(self, at: Measure, *, corrections: int = 3) -> None:
+        def measure(part: Part) -> tuple[float, float, FloatArray]:
+            return measure_outputs(self.cost, self.k, self.s, self.y, start, pairs, part, pulled)
+
+        cost, products, least = zip(*self._shared.map(measure), strict=True)
+        duals = np.min(least, axis=0)
+        lower = math.nextafter(math.fsum(duals), -math.inf)
+        return Measure(math.fsum(cost), math.fsum(products), lower, pulled, duals)
+
+    def step(self, at: Measure, *, corrections: int = 3) -> Standing:
         """Move along the corrected direction, as far as s and y stay positive."""
-        with workers(self._ranges(), threads=self._threads) as ranges:
-            direction = corrected_direction(
-                SharedRows(self.rows, ranges),
-                self.s,
-                self.y,
-                solve=self._newton(self.y / self.s, ranges),
-                dual_residual=self.cost - self.mu - at.pulled,
-                corrections=corrections,
-                row_residual=self.rows.slack(self.k) - self.s,
-            )
+        shared = self._shared
+        rows = AtRows(self.s, self.y, np.empty(self.s.size))
+        system = _Outputs(self, shared, rows.residual)
+        direction = corrected_direction(
+            shared,
+            rows,
+            system=system,
+            dual_residual=self.cost - self.mu - at.pulled,
+            corrections=corrections,
+        )
         relative = at.relative_complementarity
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
-        primal, dual = (share * step for step in direction.steps)
-        self.k = self.k + primal * direction.dk
-        self.s = self.s + primal * direction.moves.ds
-        self.y = self.y + dual * direction.moves.dy
-        self.mu = self.mu + dual * direction.dmu
+        steps = Steps(*(share * step for step in direction.steps))
+        k, s, y = direction.dk, direction.moves.ds, direction.moves.dy
 
-    def _newton(self, weight: FloatArray, ranges: Workers[tuple[int, int]]) -> NewtonSolve:
-        """Factor every H_z and the Schur complement S = sum_z H_z^{-1}."""
-        factors = self.factors
-        schur = factors.factor(self.rows, weight, ranges)
-        schur_factor = cholesky_factor(np.asfortranarray(np.tril(schur) + np.tril(schur, -1).T))
-        row_error = 1.0 - self.k.sum(axis=0)
+        def move(part: Part) -> tuple[float, float]:
+            some = shared.rows_of(part)
+            return take_step(self.cost, self.k, rows, steps, part, some, k, s, y)
 
-        def solve(q: FloatArray) -> tuple[FloatArray, FloatArray]:
-            factors.solve(q, ranges)
-            dmu = cholesky_solve(schur_factor, row_error - q.sum(axis=0))
-            factors.add_solutions(dmu, q, ranges)
-            return q, dmu
+        self.mu = self.mu + steps.dual * direction.dmu
+        cost, products = zip(*shared.map(move), strict=True)
+        self.k, self.s, self.y = k, s, y
+        return Standing(math.fsum(cost), math.fsum(products))
 
-        return solve
-
-    @property
-    def _threads(self) -> int | None:
-        return 1 if self.n < WORTH_THREADS else None
-
-    def _ranges(self) -> list[tuple[int, int]]:
-        """The outputs in `_PARTS`, begin <= z < end."""
-        each, more = divmod(self.outputs.size, parts := min(_PARTS, self.outputs.size))
-        return list(pairwise(each * part + min(part, more) for part in range(parts + 1)))
-
-    def admit_rows(self, at: Measure, *, within: float, most: int) -> None:
-        """Give a barrier term to rows with a_ij k_i > (1 - within) k_j.
-
-        A violated row enters with a small positive slack, which later steps
-        reconcile with k.  Its multiplier is taken from the other rows of the same
-        target and kept small, so that the duals stay nearly feasible and the
-        lower bound does not fall.
-        """
-        keys, begin = self._near_active(within, most)
+    def admit_rows(self, at: Standing, *, within: float, most: int) -> None:
+        """Give a barrier term to rows with a_ij k_i > (1 - within) k_j; see `entering`."""
         barrier = at.complementarity / self.rows.size
-        cap = min(_LARGEST_SHARE, at.relative_complementarity)
-        s: list[FloatArray] = []
-        y: list[FloatArray] = []
-        for z, output in enumerate(self.outputs):
-            part = slice(self.rows.start[z], self.rows.start[z + 1])
-            s.append(self.s[part])
-            y.append(self.y[part])
-            new = self.lists.missing(output, keys[begin[z] : begin[z + 1]])
-            if new.size == 0:
-                continue
-            i, j = np.divmod(new, self.n)
-            slack = self.k[z, j] - self.closeness[i, j] * self.k[z, i]
-            slack = np.maximum(slack, _ENTRY_SLACK * np.abs(self.k[z, j]))
-            target = self.rows.pairs.target[part]
-            inflow = np.bincount(target, y[z], minlength=self.n)
-            fresh = np.minimum(0.1 * barrier / slack, cap * inflow[j])
-            taken = np.bincount(j, fresh, minlength=self.n) / inflow
-            order = self.lists.add(output, new)
-            s[z] = np.concatenate([s[z], slack])[order]
-            y[z] = np.concatenate([y[z] * (1.0 - taken[target]), fresh])[order]
-        self.s, self.y = np.concatenate(s), np.concatenate(y)
-        if self.s.size > self.rows.size:
-            self.rows = self.lists.rows(self.outputs)
-
-    def _near_active(self, within: float, most: int) -> tuple[IntArray, IntArray]:
-        """`near_active_pairs` of all outputs."""
-
-        def near(part: tuple[int, int]) -> tuple[IntArray, IntArray]:
-            return near_active_pairs(self.k[slice(*part)], self.closeness, within, most)
-
-        found = in_threads(near, self._ranges(), threads=self._threads)
-        sizes = np.concatenate([np.diff(begin) for _, begin in found])
-        return np.concatenate([keys for keys, _ in found]), np.append(0, np.cumsum(sizes))
+        share = min(_LARGEST_SHARE, at.relative_complementarity)
+        entry = Entry(within, most, barrier, share)
+        found = admit(self._shared, self.k, self.closeness, s=self.s, y=self.y, entry=entry)
+        if found is not None:
+            self.rows, keys, self.s, self.y = found
+            self.lists.replace(self.outputs, self.rows.start, keys)
 
     def exchange(
         self, at: Measure, candidates: Sequence[Candidate], keep: NDArray[np.bool_]
@@ -325,7 +238,7 @@ class InteriorPoint:
         self._take(np.array(sorted(columns)))
         self.k = np.array([columns[int(z)] for z in self.outputs])
         owner = np.repeat(np.arange(self.outputs.size), np.diff(self.rows.start))
-        least = _ENTRY_SLACK * np.abs(self.k[owner, self.rows.pairs.target])
+        least = ENTRY_SLACK * np.abs(self.k[owner, self.rows.pairs.target])
         self.s = np.maximum(self.rows.slack(self.k), least)
         central = barrier / self.s
         y = []
@@ -334,3 +247,117 @@ class InteriorPoint:
             old = multipliers[int(output)]
             y.append(old if old.size == end - begin else central[begin:end])
         self.y = np.maximum(np.concatenate(y), 1e-3 * central)
+
+
+class _Outputs:
+    """The Newton system of all outputs: H_z^{-1} and S = sum_z H_z^{-1}, factored.
+
+    Writes G k - s to `residual`, which is due before the first direction, too.
+    """
+
+    def __init__(self, point: InteriorPoint, shared: SharedRows, residual: FloatArray) -> None:
+        self._factors = factors = point.factors
+        self._missing = 1.0 - point.k.sum(axis=0)
+        start, pairs = shared.rows
+        weight = np.empty(residual.size)
+
+        def factor(part: Part) -> FloatArray:
+            weigh_rows(point.k, point.s, point.y, start, pairs, part, weight, residual)
+            return factors.factor(shared.rows, weight, part)
+
+        schur = sum(shared.map(factor), np.zeros((point.n, point.n)))
+        self._schur = cholesky_factor(np.asfortranarray(np.tril(schur) + np.tril(schur, -1).T))
+
+    def free(self, q: FloatArray, part: Part) -> FloatArray:
+        return self._factors.solve(q, part)
+
+    def couple(self, sums: FloatArray) -> FloatArray:
+        return cholesky_solve(self._schur, self._missing - sums)
+
+    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
+        self._factors.add_solutions(dmu, dk, part)
+
+
+@kernel
+def measure_outputs(
+    cost: FloatArray,
+    k: FloatArray,
+    s: FloatArray,
+    y: FloatArray,
+    start: IntArray,
+    pairs: Pairs,
+    outputs: tuple[int, int],
+    pulled: FloatArray,
+) -> tuple[float, float, FloatArray]:
+    """Cost, sum of s y and min_z (c_z - G_z' y_z) of a range of outputs; writes G' y.
+
+    The last is less what rounding may have added (see `Rows.rounding`); NaN where an entry is.
+    """
+    n = cost.shape[1]
+    total, products = 0.0, 0.0
+    duals, size, count = np.full(n, np.inf), np.empty(n), np.empty(n, np.int64)
+    for z in range(outputs[0], outputs[1]):
+        pulled[z] = 0.0
+        size[:] = 0.0
+        count[:] = 0
+        for row in range(start[z], start[z + 1]):
+            i, j = pairs.source[row], pairs.target[row]
+            given = pairs.factor[row] * y[row]
+            pulled[z, j] += y[row]
+            pulled[z, i] -= given
+            size[j] += y[row]
+            size[i] += given
+            count[j] += 1
+            count[i] += 1
+            products += s[row] * y[row]
+        most = count.max()
+        for x in range(n):
+            total += cost[z, x] * k[z, x]
+            off = (most + 8) * _UNIT * size[x] + 8 * _UNIT * cost[z, x]
+            dual = cost[z, x] - pulled[z, x] - off
+            duals[x] = dual if dual < duals[x] or np.isnan(dual) else duals[x]
+    return total, products, duals
+
+
+@kernel
+def weigh_rows(
+    k: FloatArray,
+    s: FloatArray,
+    y: FloatArray,
+    start: IntArray,
+    pairs: Pairs,
+    outputs: tuple[int, int],
+    weight: FloatArray,
+    residual: FloatArray,
+) -> None:
+    """Write y / s and G k - s of a range of outputs."""
+    for z in range(outputs[0], outputs[1]):
+        for row in range(start[z], start[z + 1]):
+            weight[row] = y[row] / s[row]
+            slack = k[z, pairs.target[row]] - pairs.factor[row] * k[z, pairs.source[row]]
+            residual[row] = slack - s[row]
+
+
+@kernel
+def take_step(
+    cost: FloatArray,
+    k: FloatArray,
+    at: AtRows,
+    steps: Steps,
+    outputs: tuple[int, int],
+    rows: tuple[int, int],
+    dk: FloatArray,
+    ds: FloatArray,
+    dy: FloatArray,
+) -> tuple[float, float]:
+    """Overwrite the moves of a range of outputs by where they lead; cost and sum of s y there."""
+    total, products = 0.0, 0.0
+    for z in range(outputs[0], outputs[1]):
+        for x in range(k.shape[1]):
+            dk[z, x] = k[z, x] + steps.primal * dk[z, x]
+            total += cost[z, x] * dk[z, x]
+    for row in range(rows[0], rows[1]):
+        ds[row] = at.slack[row] + steps.primal * ds[row]
+        dy[row] = at.y[row] + steps.dual * dy[row]
+        products += ds[row] * dy[row]
+    return total, products

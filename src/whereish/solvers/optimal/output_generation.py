@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.errors import SolverError
-from whereish.solvers.optimal.barrier_rows import RowLists
-from whereish.solvers.optimal.interior_point import InteriorPoint, Measure
+from whereish.solvers.optimal.barrier.rows import RowLists
+from whereish.solvers.optimal.interior_point import WORTH_THREADS, InteriorPoint, Measure
 from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.pricing import Pricer, PricingResult
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
 from whereish.solvers.optimal.repair import complete
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import spare_channel
+from whereish.threads import Workers, workers
 
 __all__ = ["solve_by_output_generation", "starting_outputs"]
 
@@ -43,15 +44,15 @@ PATIENCE = 25
 class _OutputGeneration:
     """The state of one solve."""
 
-    def __init__(self, programme: ChannelProgramme, gap: float) -> None:
+    def __init__(self, programme: ChannelProgramme, gap: float, team: Workers) -> None:
         self.programme, self.gap = programme, gap
         outputs, n = programme.cost.shape
         edges = greedy_spanner(programme.metric, BASE_DILATION).edges
         lists = RowLists(programme.closeness, edges, outputs)
         weight = programme.cost.mean(axis=0)
         weight = 0.5 * weight / float(weight.sum()) + 0.5 / n
-        self.pricer = Pricer(programme.cost, lists, weight)
-        self.point = InteriorPoint(programme.cost, lists, starting_outputs(programme))
+        self.pricer = Pricer(programme.cost, lists, weight, team)
+        self.point = InteriorPoint(programme.cost, lists, starting_outputs(programme), team)
         self.checkpoints = list(CHECKPOINTS)
         self.polish = Polish(programme, gap)
         self.spare = spare_channel(programme)
@@ -129,8 +130,7 @@ class _OutputGeneration:
 
     def advance(self, at: Measure, iteration: int) -> None:
         """One Newton step, then rows that came near or are violated."""
-        self.point.step(at)
-        now = self.point.measure()
+        now = self.point.step(at)
         near = now.relative_complementarity > max(1e-3, 0.5 * self.gap)
         if near and iteration % ROW_PERIOD == ROW_PERIOD - 1:
             self.point.admit_rows(now, within=0.3, most=3)
@@ -141,7 +141,11 @@ class _OutputGeneration:
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")  # a stall ends the solve, checked
 def solve_by_output_generation(programme: ChannelProgramme, terms: Terms) -> LpResult:
     """Solve to a certified relative gap, or as far as time and arithmetic allow."""
-    run = _OutputGeneration(programme, terms.gap)
+    with workers(threads=1 if programme.n < WORTH_THREADS else None) as team:
+        return _solved(_OutputGeneration(programme, terms.gap, team), terms)
+
+
+def _solved(run: _OutputGeneration, terms: Terms) -> LpResult:
     status, idle, iteration = None, 0, 0
     while iteration < MOST_ITERATIONS and idle < PATIENCE:
         at = run.point.measure()

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from whereish.arrays import FloatArray
-from whereish.solvers.optimal.barrier_rows import Rows
+from whereish.solvers.optimal.barrier.rows import Rows
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.recombination import free_rows, recombine
 from whereish.solvers.optimal.repair import Spare, close_upward, complete

@@ -21,20 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from whereish.arrays import FloatArray
-from whereish.solvers.optimal.barrier_rows import (
-    RowLists,
-    Rows,
+from whereish.solvers.optimal.barrier.directions import (
+    AtRows,
+    Part,
     SharedRows,
-    feasible_multipliers,
-    near_active_pairs,
-)
-from whereish.solvers.optimal.interior_point import (
-    WORTH_THREADS,
-    Candidate,
     corrected_direction,
 )
-from whereish.solvers.output_factors import OneFactor
-from whereish.threads import in_threads
+from whereish.solvers.optimal.barrier.entering import near_active_pairs
+from whereish.solvers.optimal.barrier.factors import OutputFactors
+from whereish.solvers.optimal.barrier.rows import RowLists, Rows, feasible_multipliers
+from whereish.solvers.optimal.interior_point import Candidate
+from whereish.threads import Workers
 
 __all__ = ["Pricer", "PricingResult"]
 
@@ -68,7 +65,15 @@ class _Proof:
 class Pricer:
     """Prices absent outputs, and remembers the proofs that excluded them."""
 
-    def __init__(self, cost: FloatArray, lists: RowLists, weight: FloatArray) -> None:
+    def __init__(
+        self,
+        cost: FloatArray,
+        lists: RowLists,
+        weight: FloatArray,
+        team: Workers | None = None,
+    ) -> None:
+        """`team` are the threads that share the work; None is the caller's alone."""
+        self.team = team or Workers()
         self.cost = cost
         self.lists = lists
         self.weight = weight
@@ -86,8 +91,7 @@ class Pricer:
                     return lower
             return self._price_one(output, mu, tolerance)
 
-        threads = 1 if mu.size < WORTH_THREADS else None
-        found = in_threads(price_one, absent, threads=threads)
+        found = self.team.map(price_one, list(absent))
         candidates = [one for one in found if isinstance(one, Candidate)]
         lacks = [-one for one in found if not isinstance(one, Candidate)]
         return PricingResult(candidates, max([0.0, *lacks]) * self._total)
@@ -128,7 +132,7 @@ def _cheapest_column(
 ) -> _Column:
     """Interior point for min reduced . k over G k >= 0, weight . k = 1, on the rows at hand."""
     n = reduced.size
-    normal = OneFactor(n)
+    factors = OutputFactors(1, n)
     k = np.full((1, n), 1.0 / weight.sum())
     ratio = reduced / weight
     tau = min(float(ratio.min()), 0.0) - 0.3 * float(np.abs(ratio).mean()) - 1e-12
@@ -144,25 +148,43 @@ def _cheapest_column(
         if decided or upper - lower < tolerance:
             break
         slack = rows.slack(k)
-        normal.factor(rows, y / slack)
-        along_weight = normal.solve(weight.copy())
-        curvature, missing = float(weight @ along_weight), 1.0 - float(weight @ k[0])
-
-        def solve(
-            q: FloatArray,
-            along_weight: FloatArray = along_weight,
-            curvature: float = curvature,
-            missing: float = missing,
-        ) -> tuple[FloatArray, FloatArray]:
-            free = normal.solve(q[0])
-            dtau = (missing - weight @ free) / curvature
-            return (free + dtau * along_weight)[None, :], np.array([dtau])
-
-        residual = (reduced - tau * weight)[None, :] - pulled
         move = corrected_direction(
-            SharedRows.alone(rows), slack, y, solve=solve, dual_residual=residual, corrections=2
+            SharedRows.alone(rows),
+            AtRows(slack, y, np.zeros(y.size)),
+            system=_OneOutput(factors, rows, y / slack, weight=weight, k=k[0]),
+            dual_residual=(reduced - tau * weight)[None, :] - pulled,
+            corrections=2,
         )
         k = k + 0.95 * move.steps.primal * move.dk
         y = y + 0.95 * move.steps.dual * move.moves.dy
         tau += 0.95 * move.steps.dual * float(move.dmu[0])
     return _Column(lower, k[0], best_y)
+
+
+class _OneOutput:
+    """The Newton system of one column with weight . k = 1, whose multiplier is one number."""
+
+    def __init__(
+        self,
+        factors: OutputFactors,
+        rows: Rows,
+        barrier: FloatArray,
+        *,
+        weight: FloatArray,
+        k: FloatArray,
+    ) -> None:
+        factors.factor_alone(rows, barrier, (0, 1))
+        self._factors, self._weight = factors, weight
+        self._along = weight[None, :].copy()
+        factors.solve(self._along, (0, 1))
+        self._missing = 1.0 - float(weight @ k)
+
+    def free(self, q: FloatArray, part: Part) -> FloatArray:
+        return self._factors.solve(q, part)
+
+    def couple(self, sums: FloatArray) -> FloatArray:
+        curvature = self._weight @ self._along[0]
+        return np.array([(self._missing - self._weight @ sums) / curvature])
+
+    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
+        dk += dmu[0] * self._along

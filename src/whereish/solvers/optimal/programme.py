@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
+from whereish.compiled import kernel
 
 __all__ = ["Bounds", "ChannelProgramme", "LpResult", "ProgressCallback", "SolveProgress", "Terms"]
 
@@ -50,9 +52,9 @@ class ChannelProgramme:
         raises the loss.
         """
         best = (self.cost @ matrix).argmin(axis=0)
-        merged = np.zeros((self.cost.shape[0], self.n))
-        np.add.at(merged, best, matrix.T)
-        return np.ascontiguousarray(merged.T)
+        merged = np.zeros((self.n, self.cost.shape[0]))
+        add_columns(np.ascontiguousarray(matrix, np.float64), best, merged)
+        return merged
 
 
 @dataclass(frozen=True)
@@ -153,3 +155,11 @@ class Terms:
         if relative_gap(upper, lower) <= self.gap:
             return "optimal"
         return "time limit" if self.over else None
+
+
+@kernel
+def add_columns(columns: FloatArray, to: NDArray[np.intp], out: FloatArray) -> None:
+    """Add every column to the one of `out` that it is sent to."""
+    for x in range(columns.shape[0]):
+        for z in range(columns.shape[1]):
+            out[x, to[z]] += columns[x, z]

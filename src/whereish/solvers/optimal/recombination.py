@@ -9,10 +9,10 @@ Every such combination is private, since private columns form a cone.  The free 
 the others leave of the sums, so that a solution always exists (a constant column is private), and
 a column may be used although the others do not complete it to one.
 
-A primal-dual interior point (Mehrotra 1992): the free columns enter as the outputs do in
+The interior point of `barrier.directions`: the free columns enter as the outputs do in
 `interior_point`, each with its n x n matrix H_t = G' diag(y/s) G, the others with one number each,
-and the sums couple them through S = A diag(lambda/r) A' + sum_t H_t^{-1}.  What its tolerance
-leaves of the equations is mended by `repair.complete`.
+whose only row is lambda >= 0, and the sums couple them through S = A diag(lambda/r) A' +
+sum_t H_t^{-1}.  What its tolerance leaves of the equations is mended by `repair.complete`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,25 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
-from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
-from whereish.solvers.optimal.barrier_rows import (
-    Pairs,
-    Rows,
-    assemble_normal_matrix,
-    feasible_multipliers,
+from whereish.solvers.lapack import cholesky_solve
+from whereish.solvers.optimal.barrier.directions import (
+    AtRows,
+    Part,
+    SharedRows,
+    corrected_direction,
 )
-from whereish.solvers.optimal.interior_point import cholesky_factor
+from whereish.solvers.optimal.barrier.factors import OutputFactors
+from whereish.solvers.optimal.barrier.rows import Pairs, Rows, feasible_multipliers
+from whereish.solvers.optimal.interior_point import WORTH_THREADS, cholesky_factor
 from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.threads import Workers, workers
 
 __all__ = ["Recombined", "free_rows", "recombine"]
 
 _MOST_ITERATIONS = 60
 _USED = 1e-4  # of the largest weight
+_CORRECTIONS, _STEP = 3, 0.9
+_CHUNKS = 4  # of the columns, each for one thread at a time: fixed, so that sums are, too
 _CLOSED = 1e-2  # of the tolerance: what the sums may lack where two places are e^-1 apart
 
 
@@ -72,8 +77,9 @@ def recombine(
     scaled = columns / columns.max(axis=1, keepdims=True)
     losses = programme.cost @ scaled.T
     outputs, cheapest = losses.argmin(axis=0), losses.min(axis=0)
-    point = _Master(scaled.T, cheapest, programme.cost[free], rows)
-    weights, remains = point.solve(tolerance)
+    with workers(threads=1 if programme.n < WORTH_THREADS else None) as team:
+        point = _Master(scaled, cheapest, programme.cost[free], rows, team)
+        weights, remains = point.solve(tolerance)
     combined = np.zeros(programme.cost.shape)
     np.add.at(combined, outputs, weights[:, None] * scaled)
     np.add.at(combined, free, remains)
@@ -82,115 +88,130 @@ def recombine(
     return Recombined(np.ascontiguousarray(combined.T), used)
 
 
-@dataclass(frozen=True)
-class _Move:
-    """A direction of all variables."""
-
-    x: FloatArray
-    r: FloatArray
-    u: FloatArray
-    s: FloatArray
-    y: FloatArray
-    mu: FloatArray
-
-
 class _Master:
-    """Weights x with reduced costs r, free columns u with slacks s and multipliers y."""
+    """Weights of the columns and free columns, in one vector k, with slacks and multipliers."""
 
-    def __init__(self, A: FloatArray, c: FloatArray, free: FloatArray, rows: Rows) -> None:
-        self.scale = float(np.abs(c).mean()) or 1.0
-        self.A, self.c, self.free, self.rows = A, c / self.scale, free / self.scale, rows
-        n, count = A.shape
-        self.x = np.full(count, 0.5 / float(A.sum(axis=1).max()))
-        self.u = np.full((len(free), n), 0.5 / len(free))
-        self.s = self._slack(self.u)
-        level = float(self.free.mean())
-        self.y = np.stack([feasible_multipliers(one + level, rows) for one in self.free])
-        self.mu = np.full(n, -level)
-        self.r = self.c - self.A.T @ self.mu
+    def __init__(
+        self, columns: FloatArray, cheapest: FloatArray, free: FloatArray, rows: Rows, team: Workers
+    ) -> None:
+        self.scale = float(np.abs(cheapest).mean()) or 1.0
+        self.columns, self.team = columns, team
+        self.count, self.n = columns.shape
+        self.free = len(free)
+        cheapest, free = cheapest / self.scale, free / self.scale
+        self.cost = np.append(cheapest, free)
+        self.free_rows = _repeated(rows, self.free)
+        self.rows = _with_weights(self.free_rows, self.count, self.n)
+        weight = 0.5 / float(columns.sum(axis=0).max())
+        shares = np.full(self.free * self.n, 0.5 / self.free)
+        self.k = np.append(np.full(self.count, weight), shares)
+        self.s = self.rows.slack(self.k[None])
+        level = float(free.mean())
+        self.mu = np.full(self.n, -level)
+        y = [feasible_multipliers(one + level, rows) for one in free]
+        self.y = np.concatenate([cheapest - columns @ self.mu, *y])
+        self.factors = OutputFactors(self.free, self.n)
 
-    def _slack(self, u: FloatArray) -> FloatArray:
-        return np.stack([self.rows.slack(one[None]) for one in u])
+    @property
+    def missing(self) -> FloatArray:
+        """What the sums lack."""
+        weights, free = self.split(self.k)
+        return np.asarray(1.0 - weights @ self.columns - free.sum(axis=0))
 
-    def _pull(self, y: FloatArray) -> FloatArray:
-        n = self.mu.size
-        return np.concatenate([self.rows.pull(one, n) for one in y])
+    def split(self, k: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The weights, and the free columns as rows."""
+        return k[: self.count], k[self.count :].reshape(self.free, self.n)
 
     def solve(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """The weights of the columns and the free columns, to a relative complementarity."""
-        apart = 1.0 - float(self.rows.pairs.factor.max())  # nearer places must agree the better
+        apart = 1.0 - float(self.free_rows.pairs.factor.max())  # nearer places agree the better
         closed = max(_CLOSED * tolerance * apart, 1e-10)
         for _ in range(_MOST_ITERATIONS):
-            missing = 1.0 - self.A @ self.x - self.u.sum(axis=0)
-            value = float(self.c @ self.x) + float((self.free * self.u).sum())
-            products = float(self.x @ self.r) + float((self.s * self.y).sum())
-            if np.abs(missing).max() < closed and products <= tolerance * value:
+            value, products = float(self.cost @ self.k), float(self.s @ self.y)
+            if np.abs(self.missing).max() < closed and products <= tolerance * value:
                 break
             try:
-                self._step(missing, products, least=0.3 * tolerance * value)
+                self._step(least=0.3 * tolerance * value)
             except SolverError:
                 break  # the arithmetic is exhausted; what is there is mended
-        return self.x, self.u
+        return self.split(self.k)
 
-    def _step(self, missing: FloatArray, products: float, least: float) -> None:
-        """Predict, centre and correct, and go as far as everything stays positive.
+    def _step(self, least: float) -> None:
+        """Go as far as everything stays positive.
 
         The complementarity aimed at is never below `least`: far beyond the tolerance the matrices
         would be singular, and the sums could not be closed any more.
         """
-        count = self.x.size + self.s.size
-        ratio, weight = self.x / self.r, self.y / self.s
-        scaled = self.A * np.sqrt(ratio)
-        schur = scaled @ scaled.T  # of one array, which takes half the time of a general product
-        factors = []
-        for one in weight:
-            work = np.empty(schur.shape, order="F")
-            assemble_normal_matrix(one, 0, self.rows.size, self.rows.pairs, work)
-            factors.append(cholesky_factor(work))
-            inverse = factors[-1].copy(order="F")
-            if cholesky_inverse(inverse) != 0:
-                raise SolverError("the recombination of columns met a singular matrix")
-            schur += np.triu(inverse) + np.triu(inverse, 1).T
-        factor = cholesky_factor(np.asfortranarray(schur))
-        reduced = self.c - self.A.T @ self.mu - self.r
-        residual = self.free - self.mu - self._pull(self.y)
-        rows_off = self._slack(self.u) - self.s
-
-        def direction(of_x: FloatArray, of_s: FloatArray) -> _Move:
-            """For x dr + r dx = of_x and s dy + y ds = of_s."""
-            # dx = ratio (A' dmu - reduced) + of_x / r
-            free_x = of_x / self.r - ratio * reduced
-            q = self._pull((of_s - self.y * rows_off) / self.s) - residual
-            free_u = np.stack([cholesky_solve(f, one) for f, one in zip(factors, q, strict=True)])
-            dmu = cholesky_solve(factor, missing - self.A @ free_x - free_u.sum(axis=0))
-            pulled = self.A.T @ dmu
-            du = free_u + np.stack([cholesky_solve(f, dmu) for f in factors])
-            ds = self._slack(du) + rows_off
-            return _Move(
-                free_x + ratio * pulled,
-                reduced - pulled,
-                du,
-                ds,
-                (of_s - self.y * ds) / self.s,
-                dmu,
-            )
-
-        first = direction(-self.x * self.r, -self.s * self.y)
-        primal, dual = self._longest(first)
-        after = float((self.x + primal * first.x) @ (self.r + dual * first.r))
-        after += float(((self.s + primal * first.s) * (self.y + dual * first.y)).sum())
-        aim = max(min(max((after / products) ** 3, 1e-6), 1.0) * products, least) / count
-        move = direction(
-            aim - self.x * self.r - first.x * first.r, aim - self.s * self.y - first.s * first.y
+        pulled = self.rows.pull(self.y, self.k.size)[0]
+        spread = np.append(self.columns @ self.mu, np.tile(self.mu, self.free))
+        move = corrected_direction(
+            SharedRows.alone(self.rows),
+            AtRows(self.s, self.y, self.rows.slack(self.k[None]) - self.s),
+            system=_Coupled(self),
+            dual_residual=(self.cost - spread - pulled)[None],
+            corrections=_CORRECTIONS,
+            least=least,
         )
-        primal, dual = (0.99 * step for step in self._longest(move))
-        self.x = self.x + primal * move.x
-        self.u, self.s = self.u + primal * move.u, self.s + primal * move.s
-        self.r, self.y = self.r + dual * move.r, self.y + dual * move.y
-        self.mu = self.mu + dual * move.mu
+        primal, dual = (_STEP * step for step in move.steps)
+        self.k = self.k + primal * move.dk[0]
+        self.s, self.y = self.s + primal * move.moves.ds, self.y + dual * move.moves.dy
+        self.k[: self.count] = self.s[: self.count]  # of which they are the slacks
+        self.mu = self.mu + dual * move.dmu
 
-    def _longest(self, move: _Move) -> tuple[float, float]:
-        """The longest steps of the primal and of the dual variables, at most 1."""
-        primal = max(1.0, float((-move.x / self.x).max()), float((-move.s / self.s).max()))
-        dual = max(1.0, float((-move.r / self.r).max()), float((-move.y / self.y).max()))
-        return 1.0 / primal, 1.0 / dual
+
+class _Coupled:
+    """The Newton system of a master programme: diag(r/lambda), H_t and S, factored."""
+
+    def __init__(self, point: _Master) -> None:
+        self._point, self._missing = point, point.missing
+        self._ratio = point.s[: point.count] / point.y[: point.count]
+        weight = point.y[point.count :] / point.s[point.count :]
+        root = np.sqrt(self._ratio)[:, None]
+        bounds = [point.count * at // _CHUNKS for at in range(_CHUNKS + 1)]
+
+        def inverse(item: int) -> FloatArray:
+            """The lower half at least of what a chunk of columns, or a free one, gives to S."""
+            if item >= _CHUNKS:
+                t = item - _CHUNKS
+                return point.factors.factor(point.free_rows, weight, (t, t + 1))
+            some = slice(bounds[item], bounds[item + 1])
+            scaled = root[some] * point.columns[some]
+            return np.asarray(scaled.T @ scaled)  # of one array: half the time of another product
+
+        # A free column takes about as long as all of the chunks: so those come last, to be shared.
+        order = [*range(_CHUNKS, _CHUNKS + point.free), *range(_CHUNKS)]
+        schur = sum(point.team.map(inverse, order), np.zeros((point.n, point.n)))
+        self._schur = cholesky_factor(np.asfortranarray(np.tril(schur) + np.tril(schur, -1).T))
+
+    def free(self, q: FloatArray, part: Part) -> FloatArray:
+        weights, free = self._point.split(q[0])
+        weights *= self._ratio
+        sums = self._point.factors.solve(free, (0, self._point.free))
+        return np.asarray(sums + weights @ self._point.columns)
+
+    def couple(self, sums: FloatArray) -> FloatArray:
+        return cholesky_solve(self._schur, self._missing - sums)
+
+    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
+        weights, free = self._point.split(dk[0])
+        weights += self._ratio * (self._point.columns @ dmu)
+        self._point.factors.add_solutions(dmu, free, (0, self._point.free))
+
+
+def _repeated(rows: Rows, times: int) -> Rows:
+    """The same rows for so many outputs."""
+    pairs = Pairs(*(np.tile(one, times) for one in rows.pairs))
+    return Rows(rows.size * np.arange(times + 1), pairs)
+
+
+def _with_weights(rows: Rows, count: int, n: int) -> Rows:
+    """Rows of `count` numbers that are >= 0 and of the outputs' columns, all in one vector."""
+    own = np.arange(count, dtype=np.int32)
+    offset = count + n * np.repeat(np.arange(rows.start.size - 1), np.diff(rows.start))
+    source, target = (np.append(own, one + offset) for one in rows.pairs[:2])
+    pairs = Pairs(
+        source.astype(np.int32),
+        target.astype(np.int32),
+        np.append(np.zeros(count), rows.pairs.factor),
+    )
+    return Rows(np.array([0, pairs.source.size], np.int64), pairs)

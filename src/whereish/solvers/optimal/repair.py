@@ -74,28 +74,36 @@ def complete(
     used = np.flatnonzero(matrix.max(axis=0) > 0)
     closed = close_upward(np.ascontiguousarray(matrix[:, used]), programme.closeness)
     sums = closed.sum(axis=1)
+    # Every column goes where it is best, what is completed and what completes it on their own.
+    closed = programme.merged(closed)
     theta = _largest_share(sums, programme.closeness)
-    matrix = np.zeros((programme.n, programme.cost.shape[0]))
-    matrix[:, used] = theta * closed
     deficit = np.maximum(1.0 - theta * sums, 0.0)
-    matrix[:, int((programme.cost @ deficit).argmin())] += deficit
-    found = programme.merged(matrix)
+    found = theta * closed
+    found[:, int((programme.cost @ deficit).argmin())] += deficit
     if spare is None:
         return found
     theta = _largest_share(sums, spare.closeness)
-    filled = np.maximum(1.0 - theta * sums, 0.0)[:, None] * spare.matrix
-    filled[:, used] += theta * closed
-    filled = programme.merged(filled)
+    filled = programme.merged(np.maximum(1.0 - theta * sums, 0.0)[:, None] * spare.matrix)
+    filled += theta * closed
     return min(found, filled, key=programme.value)
 
 
 def _largest_share(sums: FloatArray, closeness: FloatArray) -> float:
-    denominator = sums[None, :] - closeness * sums[:, None]
-    positive = denominator > 0
-    bounds = (1.0 - closeness)[positive] / denominator[positive]
-    off_diagonal = bounds[bounds > 0]
-    theta = min(1.0 / float(sums.max()), float(off_diagonal.min(initial=np.inf)))
+    theta = min(1.0 / float(sums.max()), largest_share(sums, closeness))
     return theta * _INSIDE
+
+
+@kernel
+def largest_share(sums: FloatArray, closeness: FloatArray) -> float:
+    """min (1 - a_xx') / (s_x' - a_xx' s_x) over pairs where both are positive."""
+    least = np.inf
+    for x in range(sums.size):
+        for other in range(sums.size):
+            a = closeness[x, other]
+            denominator = sums[other] - a * sums[x]
+            if denominator > 0.0 and 1.0 - a > 0.0:
+                least = min(least, (1.0 - a) / denominator)
+    return least
 
 
 @one_blas_thread()

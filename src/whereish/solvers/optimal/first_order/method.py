@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.lapack import cholesky, cholesky_inverse
-from whereish.solvers.optimal.barrier_rows import Pairs
+from whereish.solvers.optimal.barrier.rows import Pairs
 from whereish.solvers.optimal.first_order.groups import LANES, near_groups
 from whereish.solvers.optimal.first_order.sweeps import (
     Singles,
@@ -50,7 +50,7 @@ from whereish.solvers.optimal.first_order.sweeps import (
 )
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.start.duals import anchors, inward_flows, near_tight, tight_duals
-from whereish.threads import in_threads, workers
+from whereish.threads import allowed_threads, in_threads, workers
 
 __all__ = ["FirstOrder", "Singles"]
 
@@ -166,12 +166,11 @@ class FirstOrder:
         self.penalty = float(np.sqrt(duals / max(slacks, 1e-30))) / balance
         if not 0.0 < self.penalty < np.inf:
             self.penalty = 5.0 * float(self._cost.mean())
+        found = in_threads(lambda both: self._group(*both), zip(groups, weights, strict=True))
+        self._groups = [scaled for scaled, _ in found]
         total = np.zeros(self.programme.metric.shape)
-        self._groups: list[_Group] = []
-        for group, weight in zip(groups, weights, strict=True):
-            scaled, inverse = self._group(group, weight)
-            self._groups.append(scaled)
-            total += group.outputs.size * inverse
+        for scaled, inverse in found:
+            total += scaled.outputs.size * inverse
         self._coupling = np.linalg.inv(total)
 
     def _group(self, group: _Unscaled, weight: FloatArray) -> tuple[_Group, FloatArray]:
@@ -221,16 +220,22 @@ class FirstOrder:
             np.add(group.x, (group.inverse @ missing)[:, None], out=group.x)
             sweep(group.x, group.v, group.rows, _RELAXATION, group.pulled)
 
-        with workers(self._groups) as groups:
-            for _ in range(times):
-                sums = sum(groups.map(solve), np.zeros(self.programme.n))
+        def move_and_solve(group: _Group) -> FloatArray:
+            move(group)
+            return solve(group)
+
+        with workers(threads=min(allowed_threads(), len(self._groups))) as team:
+            for sweeps in range(times):
+                found = team.map(move_and_solve if sweeps else solve, self._groups)
+                sums = sum(found, np.zeros(self.programme.n))
                 missing = (self._coupling @ (1.0 - sums)).astype(np.float32)
-                groups.map(move)
+            if times:
+                team.map(move, self._groups)
 
     def round(self, times: int, *, over: Callable[[], bool] = lambda: False) -> float:
         """`times` sweeps, fewer if it is `over`; the best bound so far."""
         if self._sweeps >= self._renewal:
-            self._scale([self._unscaled(one) for one in self._groups], _LATER_POWER, _LATER_BALANCE)
+            self._scale(in_threads(self._unscaled, self._groups), _LATER_POWER, _LATER_BALANCE)
             self._renewal *= 2
         total = [np.zeros(group.x.shape) for group in self._groups]
         samples, self._largest = 0, 0.0
@@ -268,8 +273,11 @@ class FirstOrder:
 
     def _note_largest(self) -> None:
         """The largest y / penalty of any row since it was last forgotten."""
-        least = min(float((g.v * g.rows.weight[:, None]).min()) for g in self._groups)
-        self._largest = max(self._largest, -least)
+
+        def least(group: _Group) -> float:
+            return float((group.v * group.rows.weight[:, None]).min())
+
+        self._largest = max(self._largest, -min(in_threads(least, self._groups)))
 
 
 def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:

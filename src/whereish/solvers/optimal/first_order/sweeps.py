@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
-from whereish.solvers.optimal.barrier_rows import Pairs
+from whereish.solvers.optimal.barrier.rows import Pairs
 
 __all__ = ["Singles", "Weighted", "normal_matrix", "pull_absolute", "pull_multipliers", "sweep"]
 

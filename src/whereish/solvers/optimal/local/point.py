@@ -8,18 +8,20 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import SolverError
 from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
-from whereish.solvers.optimal.barrier_rows import (
+from whereish.solvers.optimal.barrier.directions import (
+    AtRows,
+    NewtonSystem,
+    Part,
+    SharedRows,
+    corrected_direction,
+)
+from whereish.solvers.optimal.barrier.rows import (
     Pairs,
     Rows,
-    SharedRows,
     assemble_normal_matrix,
     feasible_multipliers,
 )
-from whereish.solvers.optimal.interior_point import (
-    NewtonSolve,
-    cholesky_factor,
-    corrected_direction,
-)
+from whereish.solvers.optimal.interior_point import cholesky_factor
 from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
 from whereish.solvers.optimal.local.kernels import (
     Pulled,
@@ -128,17 +130,15 @@ class LocalPoint:
         return self.cores.spread(np.maximum(self.k, 0.0), self.programme.n)
 
     def step(self, *, corrections: int = 3) -> tuple[float, float]:
-        solve = self._newton(self.y / self.s)
+        system = self._newton(self.y / self.s)
         pulled = self.rows.pull(self.y, self.k.size)
         relative = self.complementarity / self.value
         move = corrected_direction(
             SharedRows.alone(self.rows),
-            self.s,
-            self.y,
-            solve=solve,
+            AtRows(self.s, self.y, self._slack(self.k) - self.s),
+            system=system,
             dual_residual=(self.cost - self.cores.gather(self.mu))[None] - pulled,
             corrections=corrections,
-            row_residual=self._slack(self.k) - self.s,
         )
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
         primal, dual = (share * step for step in move.steps)
@@ -148,7 +148,7 @@ class LocalPoint:
         self.mu = self.mu + dual * move.dmu
         return primal, dual
 
-    def _newton(self, weight: FloatArray) -> NewtonSolve:
+    def _newton(self, weight: FloatArray) -> NewtonSystem:
         n, cores = self.programme.n, self.cores
         outputs = cores.start.size - 1
         widths = np.diff(cores.start)
@@ -172,12 +172,32 @@ class LocalPoint:
 
         schur = sum(in_threads(factor, parts), np.zeros((n, n), order="F"))
         schur_factor = cholesky_factor(np.asfortranarray(np.triu(schur) + np.triu(schur, 1).T))
-        missing = 1.0 - cores.sums(self.k, n)
+        return _CoreSystem(cores, inverses, spots, schur_factor, 1.0 - cores.sums(self.k, n))
 
-        def solve(q: FloatArray) -> tuple[FloatArray, FloatArray]:
-            free = times_inverses(inverses, cores.start, spots, q[0])
-            dmu = cholesky_solve(schur_factor, missing - cores.sums(free, n))
-            coupled = times_inverses(inverses, cores.start, spots, cores.gather(dmu))
-            return (free + coupled)[None], dmu
 
-        return solve
+class _CoreSystem:
+    """The Newton system of all cores by their inverses, one after the other in memory."""
+
+    def __init__(
+        self,
+        cores: Cores,
+        inverses: FloatArray,
+        spots: IntArray,
+        schur: FloatArray,
+        missing: FloatArray,
+    ) -> None:
+        self._cores, self._inverses, self._spots = cores, inverses, spots
+        self._schur, self._missing = schur, missing
+
+    def _solved(self, right: FloatArray) -> FloatArray:
+        return times_inverses(self._inverses, self._cores.start, self._spots, right)
+
+    def free(self, q: FloatArray, part: Part) -> FloatArray:
+        q[0] = self._solved(q[0])
+        return self._cores.sums(q[0], self._missing.size)
+
+    def couple(self, sums: FloatArray) -> FloatArray:
+        return cholesky_solve(self._schur, self._missing - sums)
+
+    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
+        dk[0] += self._solved(self._cores.gather(dmu))

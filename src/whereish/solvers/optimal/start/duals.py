@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
-from whereish.solvers.optimal.barrier_rows import Pairs
+from whereish.solvers.optimal.barrier.rows import Pairs
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.start.channels import level_weights
 

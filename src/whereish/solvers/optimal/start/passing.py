@@ -27,6 +27,7 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.start.duals import anchors, tight_duals
+from whereish.threads import in_threads
 
 __all__ = ["early_duals", "paid_duals"]
 
@@ -39,6 +40,8 @@ _ROUNDS, _STEP = 3, 0.7
 _SMOOTHINGS = 60
 _LONGEST_DETOUR = 2.0
 """Nats: what costs more has to wait until the rest has moved inwards."""
+_OUTPUTS = 50
+"""That pay at the same time, in one thread."""
 _EPS = float(np.finfo(float).eps)
 
 
@@ -46,8 +49,13 @@ def early_duals(programme: ChannelProgramme) -> FloatArray:
     """mu whose sum no private channel can beat, from that of the tight mechanism."""
     mu, middles, near = tight_duals(programme), anchors(programme), _nearest(programme)
     cost, metric, closeness = programme.cost, programme.metric, programme.closeness
+    parts = [slice(begin, begin + _OUTPUTS) for begin in range(0, len(cost), _OUTPUTS)]
     for _ in range(_ROUNDS):
-        lacks = mu - _paid(cost, mu, middles, metric, closeness, near, True)
+
+        def paid(some: slice, mu: FloatArray = mu) -> FloatArray:
+            return _paid(cost[some], mu, middles[some], metric, closeness, near, True)
+
+        lacks = mu - np.min(in_threads(paid, parts), axis=0)
         mu = mu - _STEP * _together(lacks, closeness)
     return paid_duals(programme, mu)
 

@@ -1,0 +1,1 @@
+"""Rows with a barrier term: Newton directions, factors, and rows that enter."""
