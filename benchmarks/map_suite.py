@@ -8,7 +8,9 @@ by its remap; the law as it is, and a comparison in which the exponential mechan
 too, are printed beside it.  All of it takes about ten minutes of CPU; 60 alone one.
 
 ``optimum`` prints instead what the best possible channels of narrow maps have (on 16 x 16 cells),
-``places [60 100 200]`` what default builds, on continuous places, cost.
+``places [60 100 200]`` what default builds, on continuous places, cost, and ``settling [60 100 200]
+[name ...]`` how the best possible mechanism on a line settles, and what keeps cities from doing so
+(:mod:`benchmarks.map_settling`).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from benchmarks.eikonal_maps import tract_map
 from benchmarks.map_cities import CITIES, levels
+from benchmarks.map_settling import settling
 from benchmarks.measure import Bars
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.maps.optimal import optimal_map_channel
@@ -228,6 +231,9 @@ def main() -> list[str]:
     words = sys.argv[1:] if sys.argv[0].endswith("map_suite.py") else []
     sizes = tuple(int(word) for word in words if word.isdigit()) or SIZES
     names = tuple(word for word in words if not word.isdigit())
+    if "settling" in names:
+        settling(sizes, tuple(name for name in names if name != "settling"))
+        return []
     if "optimum" in names or "places" in names:
         if "optimum" in names:
             optimum()
