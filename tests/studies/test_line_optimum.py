@@ -16,6 +16,7 @@ from whereish.studies.line_optimum import (
     later_change,
     line_optimum,
     settling_table,
+    step_changes,
     stepped_line,
 )
 
@@ -91,19 +92,7 @@ def test_reports_as_drawn_settle_with_order_one_and_not_two(width):
 
 def test_a_step_inside_a_cell_gives_the_optimum_order_one():
     """Read at centres the step moves to and fro; means of cells keep it where it is."""
-    at = np.random.default_rng(5).uniform(0.2, 0.8, 8)
-    read, mean = (
-        [
-            later_change(
-                [
-                    line_optimum(stepped_line(12.0, n, at=float(a), averaged=averaged)).error
-                    for n in SIZES
-                ]
-            )
-            for a in at
-        ]
-        for averaged in (False, True)
-    )
+    read, mean = (step_changes(12.0, averaged=averaged) for averaged in (False, True))
     assert max(read) > 1
     assert sum(change > 0.5 for change in read) >= 3
     assert np.median(mean) < 0.5

@@ -6,39 +6,40 @@ a channel must keep |t_i - t_j|.  The tight law
     P(y | i) = w_y·e^{-|t_i - t_y|},    w_y = (tanh(left/2) + tanh(right/2)) / 2,
 
 left and right the nats to the neighbours of y (infinite beyond the ends), on constant levels the
-truncated geometric mechanism, followed by posterior means m_y, has the least squared error of all
-channels.  The proof is in numbers, without a solver: multipliers mu with E mu = b, E = e^{-|t - t'|}
-and b_y = sum_i p_i e^{-|t_i - t_y|} (x_i - m_y)^2, bound every channel from below by sum mu if
+truncated geometric mechanism, is followed by posterior means m_y.  That no channel has less squared
+error is proven in numbers, without a solver: multipliers mu with E mu = b, E = e^{-|t - t'|} and
+b_y = sum_i p_i e^{-|t_i - t_y|} (x_i - m_y)^2, bound every channel from below by sum mu if
 
-    sum_i (p_i (x_i - z)^2 - mu_i) k_i >= 0  for every report z and every column k that keeps the metric,
+    sum_i (p_i (x_i - z)^2 - mu_i) k_i >= 0
 
-and the least such sum is found exactly, from one end to the other, since a column's step between two
-neighbours is at best one of its two extremes.  Reports z are checked s apart; in between, a convex
-quadratic is above its chord less s^2/4 times its curvature, so that s^2/4 less is a bound for all.
+for every report z and every column k that keeps the metric.  The least such sum is found exactly,
+from one end to the other, since from one secret to the next a column is at best at one of its two
+extremes.  Reports z are checked s apart; in between, a quadratic is above its chord less s^2/4
+times its leading coefficient, so that sum mu - s^2/4 is a bound whatever is reported.
 
 **Order.**  On constant levels, lengths in nats, W nats wide, cells of h: let F(y) be
-(1/W)·int e^{-|u - y|} (u - m_y)^2 du.  The limit's error is (F(0) + F(W) + int F) / 2: atoms at the two
-ends, and a density.  With w_y = tanh(h/2) inside and (1 + tanh(h/2))/2 at the ends, cells have
+(1/W)·int e^{-|u - y|} (u - m_y)^2 du.  The limit's error is (F(0) + F(W) + int F) / 2: atoms at
+both ends, and a density.  With w_y = tanh(h/2) inside and (1 + tanh(h/2))/2 at the ends, cells have
 
     ((1 - tanh(h/2))·(F(h/2) + F(W - h/2)) + 2 tanh(h/2)·sum_y F(y)) / 2 + O(h^2),
 
 sums over centres being midpoint rules.  F'(0) = F(0) (m_y is a minimiser, so only e^{-|u - y|}
-moves), hence (1 - h/2)·F(h/2) = F(0) + O(h^2): that the outermost centres lie half a cell inside, and
-that they get the outermost cells' reports on top of the atoms, cancel.  **The optimum settles with
-order 2.**  Reports as they are drawn, m_y = y, lack that: there F'(0) = F(0) - (2/W)·int u e^{-u} du,
-which leaves the first-order term of :func:`drawn_slope`,
+moves), hence (1 - h/2)·F(h/2) = F(0) + O(h^2): that the outermost centres lie half a cell inside,
+and that they get the outermost cells' reports on top of the atoms, cancel.  **The optimum settles
+with order 2.**  Reports as they are drawn, m_y = y, lack that: there
+F'(0) = F(0) - (2/W)·int u e^{-u} du, which leaves a first-order term (:func:`drawn_slope`),
 
     -(1 - (1 + W) e^{-W}) / W  per nat of h.
 
-A step between levels keeps order 2 where it lies on a border of cells, or where cells have the mean of
-their levels, since prices between centres are then exact.  Where levels are read at centres, the step
-moves by up to half a cell, one way at one size and the other way at the next: the optimum itself has a
-first-order term of either sign, and no mechanism that is near the optimum settles sooner.
+A step between levels keeps order 2 where it lies on a border of cells, or where cells have the mean
+of their levels, since prices between centres are then exact.  Where levels are read at centres, the
+step moves by up to half a cell, one way at one size and the other way at the next: the optimum
+itself has a first-order term of either sign, and no mechanism that is near it settles sooner.
 
 In the plane there is another: levels are interpolated between centres, so a step is a ramp one cell
-wide, and who walks along its cheap side walks half a cell beside it.  Two places on the dear side of a
-straight step between two columns of cells are e·h nats farther apart than in the limit, e the cheap
-level (both ways to and from it are half a cell longer): order 1, for every mechanism that is promised it.
+wide, and who walks along its cheap side walks half a cell beside it.  Two places on the dear side
+of a straight step between two columns of cells are e·h nats farther apart than in the limit, e the
+cheap level (the ways to it and back are half a cell longer each): the promise itself has order 1.
 
 Run with ``python -m whereish.studies.line_optimum``.
 """
@@ -46,7 +47,7 @@ Run with ``python -m whereish.studies.line_optimum``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,7 @@ __all__ = [
     "later_change",
     "line_optimum",
     "settling_table",
+    "step_changes",
     "stepped_line",
 ]
 
@@ -147,7 +149,7 @@ def _proven(line: Line, multipliers: FloatArray, prior: float, error: float) -> 
     slack = 0.0
     while _least_column(line, multipliers - slack * prior, prior, reports) < 0:
         slack = max(4 * slack, 1e-12 * error)
-    return float(multipliers.sum()) - slack - (reports[1] - reports[0]) ** 2 / 4
+    return float(multipliers.sum()) - slack - float(reports[1] - reports[0]) ** 2 / 4
 
 
 def _least_column(line: Line, multipliers: FloatArray, prior: float, reports: FloatArray) -> float:
@@ -169,57 +171,56 @@ def drawn_slope(width: float) -> float:
 def later_change(errors: Sequence[float]) -> float:
     """How much the last error differs from the one before, over the change before that.
 
-    At 60, 100 and 200 cells order p has (100^-p - 200^-p) / (60^-p - 100^-p): 0.75 for 1, 0.42 for 2.
+    At 60, 100 and 200 cells order p has (100^-p - 200^-p) / (60^-p - 100^-p): 0.75 for p = 1,
+    0.42 for p = 2.
     """
     coarse, middle, fine = errors
     return abs(fine - middle) / max(abs(middle - coarse), 1e-15)
 
 
-def settling_table(sizes: tuple[int, int, int] = SIZES) -> None:
+def settling_table(sizes: tuple[int, ...] = SIZES) -> None:
     """Print how the optimum settles on lines of three widths."""
     say(f"the best possible mechanism on a line of {sizes} cells: later change over the earlier")
-    say(f"  (order 1: {_power(sizes, 1):.2f}, order 2: {_power(sizes, 2):.2f}; optimum: any channel)")
-    at = np.random.default_rng(_SEED).uniform(0.2, 0.8, _POSITIONS)
+    say(f"  (order 1: {_power(sizes, 1):.2f}, order 2: {_power(sizes, 2):.2f})")
     for width in WIDTHS:
-        lines = {
-            "constant": lambda n, w=width: constant_line(w, n),
-            f"step {STEP:g}:1 on a border of cells": lambda n, w=width: stepped_line(w, n),
-        }
-        for name, line in lines.items():
-            _say_row(width, name, line, sizes)
+        _say_row(f"{width:3g} nats, constant", width, [constant_line(width, n) for n in sizes])
+        steps = [stepped_line(width, n) for n in sizes]
+        _say_row(f"{width:3g} nats, step {STEP:g}:1 on a border of cells", width, steps)
         for name, averaged in (("read at centres", False), ("mean of each cell", True)):
-            found = [
-                later_change(
-                    [
-                        line_optimum(stepped_line(width, n, at=float(a), averaged=averaged)).error
-                        for n in sizes
-                    ]
-                )
-                for a in at
-            ]
+            found = step_changes(width, sizes, averaged=averaged)
             say(
-                f"  {width:3g} nats, step at {len(at)} places, {name}: optimum"
-                f" {min(found):.2f} to {max(found):.2f}, median {np.median(found):.2f},"
-                f" {sum(f > 0.5 for f in found)} above 0.5"
+                f"  {width:3g} nats, step at {len(found)} places, {name}: optimum"
+                f" {found[0]:.2f} to {found[-1]:.2f}, median {np.median(found):.2f},"
+                f" {sum(change > 0.5 for change in found)} above 0.5"
             )
 
 
-def _say_row(
-    width: float, name: str, line: Callable[[int], Line], sizes: tuple[int, int, int]
-) -> None:
-    rows = [line_optimum(line(n)) for n in sizes]
+def step_changes(
+    width: float, sizes: tuple[int, ...] = SIZES, *, averaged: bool = False
+) -> list[float]:
+    """The optimum's later changes with a step at twelve places that a seed draws, in order."""
+    return sorted(
+        later_change(
+            [line_optimum(stepped_line(width, n, at=at, averaged=averaged)).error for n in sizes]
+        )
+        for at in np.random.default_rng(_SEED).uniform(0.2, 0.8, _POSITIONS).tolist()
+    )
+
+
+def _say_row(name: str, width: float, lines: list[Line]) -> None:
+    rows = [line_optimum(line) for line in lines]
     errors = ", ".join(f"{row.error * width**2:.5f}" for row in rows)
     gap = max(1 - row.lower_bound / row.error for row in rows)
     optimum, drawn, half = (
         later_change([getattr(row, kind) for row in rows]) for kind in ("error", "drawn", "half")
     )
     say(
-        f"  {width:3g} nats, {name}: optimum {errors} nats^2 (proven to {gap:.0e}),"
+        f"  {name}: optimum {errors} nats^2 (proven to {gap:.0e}),"
         f" {optimum:.2f}; its law as drawn {drawn:.2f}, exponential eps/2 {half:.2f}"
     )
 
 
-def _power(sizes: tuple[int, int, int], order: float) -> float:
+def _power(sizes: tuple[int, ...], order: float) -> float:
     return later_change([n**-order for n in sizes])
 
 
