@@ -13,7 +13,7 @@ exponential mechanism at eps/2 changes from one size to the next,
 
 and how far that of our law does, drawn and recommended, as built and with the same weights and
 the prices that it had before they were rounded; on a map that gets a frame, without one too.  The
-three cities take a quarter of an hour of CPU at 60, 100 and 200 cells, a minute at 30, 50 and 100.
+three cities take ten minutes of CPU at 60, 100 and 200 cells, a minute at 30, 50 and 100.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -35,7 +37,7 @@ from whereish.privacy.maps.stencil import STENCILS, edge_integrals, edge_slices
 from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.studies.line_optimum import later_change, settling_table
 
-__all__ = ["built_errors", "exponential_error", "law_errors", "readings", "settling"]
+__all__ = ["UnroundedLaw", "built_errors", "exponential_error", "readings", "settling"]
 
 CHOSEN = ("gradient", "coast", "tracts, roughness 0.3")
 _NATS = (12.0, 96.0)
@@ -118,28 +120,51 @@ def _padded(prices: FloatArray) -> tuple[FloatArray, IntArray]:
     return edges.reshape(2, -1, half), np.array([i * pitch + j for i, j in steps])
 
 
-def law_errors(
-    prices: FloatArray, weights: FloatArray, prior: FloatArray, side: float
-) -> tuple[float, float]:
-    """Squared error of w(y)·e^{-d(u, y)} / Z(u) on a square grid, drawn and moved, d unrounded.
+@dataclass(frozen=True, eq=False)
+class UnroundedLaw:
+    """w(y)·e^{-d(u, y)} / Z(u) on a square grid, with shortest paths in floating point.
 
-    `prior` is over all nodes and sums to 1.
+    Attributes
+    ----------
+    prices : (rows, cols, neighbours/2), of the edges.
+    weights, prior : over the nodes; the prior sums to 1.
+    side : between nodes.
     """
-    rows, cols, _ = prices.shape
-    edges, offsets = _padded(prices)
-    i, j = np.divmod(np.arange(rows * cols), cols)
-    order = np.lexsort((j % 8, i % 4, j // 8, i // 4))  # neighbours settle together
-    places = np.column_stack([j, i]) * side
-    places -= places.mean(axis=0)
-    square = (places**2).sum(axis=1)
-    moments = np.column_stack([np.ones(len(places)), places, square])
-    values = weights[:, None] * moments
-    mass, x, y, far = _products(edges, offsets, rows, cols, order, values).T
-    errors = (far - 2 * (places[:, 0] * x + places[:, 1] * y)) / mass + square
-    given = (prior / mass)[:, None] * moments[:, :3]
-    mass, x, y = _products(edges, offsets, rows, cols, order, given).T
-    moved = prior @ square - weights @ ((x**2 + y**2) / mass)
-    return float(prior @ errors), float(moved)
+
+    prices: FloatArray
+    weights: FloatArray
+    prior: FloatArray
+    side: float
+
+    @cached_property
+    def _moments(self) -> FloatArray:
+        """1, x, y and the square of their length at every node, from the middle."""
+        rows, cols, _ = self.prices.shape
+        i, j = np.divmod(np.arange(rows * cols), cols)
+        x, y = (j - (cols - 1) / 2) * self.side, (i - (rows - 1) / 2) * self.side
+        return np.column_stack([np.ones(rows * cols), x, y, x**2 + y**2])
+
+    def _product(self, values: FloatArray) -> FloatArray:
+        rows, cols, _ = self.prices.shape
+        i, j = np.divmod(np.arange(rows * cols), cols)
+        order = np.lexsort((j % 8, i % 4, j // 8, i // 4))  # neighbours settle together
+        return np.asarray(_products(*_padded(self.prices), rows, cols, order, values))
+
+    @cached_property
+    def _reports(self) -> FloatArray:
+        """Z and the moments of the reports, for every secret."""
+        return self._product(self.weights[:, None] * self._moments)
+
+    def drawn(self) -> float:
+        """Squared error of the reports where they are drawn."""
+        (_, x, y, square), (mass, to_x, to_y, far) = self._moments.T, self._reports.T
+        return float(self.prior @ ((far - 2 * (x * to_x + y * to_y)) / mass + square))
+
+    def moved(self) -> float:
+        """Squared error of the reports moved to posterior means."""
+        given = self.prior / self._reports[:, 0]
+        mass, x, y = self._product(given[:, None] * self._moments[:, :3]).T
+        return float(self.prior @ self._moments[:, 3] - self.weights @ ((x**2 + y**2) / mass))
 
 
 def exponential_error(levels: FloatArray, side: float, shares: FloatArray) -> float:
@@ -147,10 +172,9 @@ def exponential_error(levels: FloatArray, side: float, shares: FloatArray) -> fl
 
     `shares` are the nodes' shares of the place, of secrets and of reports alike.
     """
-    weights = shares * levels**2 / float(levels.max()) ** 2
-    prior = shares / shares.sum()
+    weights = (shares * levels**2).ravel() / float(levels.max()) ** 2
     prices = edge_integrals(levels, (side, side)) / 2
-    return law_errors(prices, weights.ravel(), prior.ravel(), side)[0]
+    return UnroundedLaw(prices, weights, shares.ravel() / shares.sum(), side).drawn()
 
 
 def readings(city: City, n: int, nats: tuple[float, float]) -> dict[str, tuple[FloatArray, float]]:
@@ -203,8 +227,8 @@ def built_errors(asked: PrivacyMap, frame: int | None) -> tuple[int, FloatArray]
     weights, prior = built.law.weights.astype(np.float64), np.zeros(built.law.metric.cells)
     prior[built.secrets] = 1 / len(built.secrets)
     prices = built.law.metric.asked  # type: ignore[attr-defined]
-    unrounded = law_errors(prices, weights / weights.max(), prior, asked.sides[0])
-    return built.frame, np.array([rounded, unrounded])
+    law = UnroundedLaw(prices, weights / weights.max(), prior, asked.sides[0])
+    return built.frame, np.array([rounded, (law.drawn(), law.moved())])
 
 
 def _say(name: str, errors: list[float]) -> None:
