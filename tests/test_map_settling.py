@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import map_settling
+from benchmarks import map_settling, map_suite
 from benchmarks.map_cities import CITIES, levels
 from benchmarks.map_settling import UnroundedLaw, built_errors, exponential_error, readings
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
@@ -77,3 +77,23 @@ def test_the_table_of_a_city(capsys):
     assert "coast, 12 to 96 nats" in said
     assert said.count("exponential eps/2, ") >= 4
     assert "ours, recommended, no frame" in said
+
+
+def rows_of_order(order: float) -> list[map_suite.Row]:
+    """A city whose error is 1 less a power of the cells."""
+    rows = []
+    for n in map_suite.SIZES:
+        error = 1 - n**-order
+        figures = (1.0, 1.0, error, error / 4, error / 9, error / 5, 0.3, 1e-4 * n**3)
+        rows.append(map_suite.Row("city", n, (12.0, 96.0), *figures, "eikonal"))
+    return rows
+
+
+def test_the_suite_judges_order_one_and_prints_the_exact_optimum_beside_it(capsys):
+    missed = "city: change 100 to 200 over 60 to 100"
+    assert missed in map_suite.judge(rows_of_order(1.0))
+    said = capsys.readouterr().out
+    assert "0.75     (bar <= 0.5 )  FAIL" in said
+    assert "best mechanism on a line: constant level" in said
+    assert "0.42 (order 2: 0.42)" in said
+    assert missed not in map_suite.judge(rows_of_order(2.0))
