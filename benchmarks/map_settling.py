@@ -29,7 +29,7 @@ from unittest.mock import patch
 import numpy as np
 from numba import njit
 
-from benchmarks.map_cities import CITIES, City
+from benchmarks.map_cities import CITIES, City, synthetic
 from whereish.arrays import FloatArray, IntArray
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.privacy.maps.privacy_map import PrivacyMap
@@ -247,7 +247,7 @@ def settling(sizes: tuple[int, ...], names: tuple[str, ...] = ()) -> None:
             continue
         print(f"{city}, {_NATS[0]:g} to {_NATS[1]:g} nats: changes of the error at {sizes} cells")
         found = {n: readings(CITIES[city], n, _NATS) for n in sizes}
-        maps = [PrivacyMap(found[n]["centres"][0] / 1e4, (1e4 / n, 1e4 / n)) for n in sizes]
+        maps = [synthetic(city, n, _NATS) for n in sizes]
         as_built = [EikonalMechanism.exponential(asked).mse() for asked in maps]
         _say("exponential eps/2, as built", as_built)
         for name, words in (

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from benchmarks.eikonal_maps import tract_map
-from benchmarks.map_cities import CITIES, levels
+from benchmarks.map_cities import CITIES, synthetic
 from benchmarks.map_settling import settling
 from benchmarks.measure import Bars
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
@@ -37,7 +37,6 @@ USUAL = (12.0, 96.0)
 """Nats across a city: 1/eps from 0.6 to 5 cells of 60, from 2 to 17 cells of 200."""
 OTHERS = ((3.0, 24.0), (4.0, 32.0), (30.0, 120.0))
 """1/eps from 2.5 to 20, from 2 to 15 and from 0.5 to 2 cells of 60."""
-SIDE = 10_000.0
 PHILADELPHIA = Box(-75.29, 39.86, -74.95, 40.14)
 
 
@@ -57,11 +56,6 @@ class Row:
     both_remapped: float
     cpu: float
     chosen: str
-
-
-def synthetic(city: str, size: int, nats: tuple[float, float]) -> PrivacyMap:
-    side = SIDE / size
-    return PrivacyMap(levels(CITIES[city], size, *nats) / side, (side, side))
 
 
 def issue_map(size: int = 84) -> PrivacyMap:
