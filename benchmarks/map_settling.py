@@ -164,7 +164,9 @@ class UnroundedLaw:
         """Squared error of the reports moved to posterior means."""
         given = self.prior / self._reports[:, 0]
         mass, x, y = self._product(given[:, None] * self._moments[:, :3]).T
-        return float(self.prior @ self._moments[:, 3] - self.weights @ ((x**2 + y**2) / mass))
+        reached = mass > 0  # what is far out in a frame is not
+        gained = self.weights[reached] @ ((x**2 + y**2)[reached] / mass[reached])
+        return float(self.prior @ self._moments[:, 3] - gained)
 
 
 def exponential_error(levels: FloatArray, side: float, shares: FloatArray) -> float:

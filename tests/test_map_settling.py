@@ -56,6 +56,16 @@ def test_laws_with_prices_as_they_are_rounded_and_as_they_were_asked():
     np.testing.assert_allclose(errors[1], errors[0], rtol=5e-3)
 
 
+def test_a_frame_that_no_secret_reaches_changes_nothing():
+    prices = np.full((9, 9, 8), 200.0)
+    prices[3:6, 3:6] = 1.0
+    weights, prior = np.ones(81), np.zeros((9, 9))
+    prior[4, 4:6] = 0.5
+    law = UnroundedLaw(prices, weights, prior.ravel(), 1.0)
+    assert np.isfinite(law.drawn())
+    assert 0 < law.moved() <= 0.25  # two places one apart: a guess in the middle has 0.25
+
+
 def test_readings_of_a_city():
     found = readings(CITIES["gradient"], SIZE, NATS)
     centres, side = found["centres"]
