@@ -53,7 +53,7 @@ LARGE = {
 """What is solved, and its bars: gap, CPU seconds, peak memory in MB."""
 CHILD = """
 from benchmarks.bench_channels import EARLY, Enough, Trace
-from benchmarks.map_suite import synthetic
+from benchmarks.map_cities import synthetic
 from tests.instances import EPSILON, peaked
 from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.mechanisms.maps.optimal import optimal_map_channel

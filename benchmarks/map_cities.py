@@ -14,8 +14,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from whereish.arrays import FloatArray
+from whereish.privacy.maps.privacy_map import PrivacyMap
 
-__all__ = ["CITIES", "City", "DrawnCity", "drawn", "levels"]
+__all__ = ["CITIES", "City", "DrawnCity", "as_map", "drawn", "levels", "synthetic"]
+
+SIDE = 10_000.0
 
 City = Callable[[FloatArray, FloatArray, int], FloatArray]
 """Shares in [0, 1] between the lowest and the highest level (in logarithms), from places and
@@ -135,3 +138,14 @@ def levels(city: City, n: int, low: float, high: float) -> FloatArray:
     at = (np.arange(n) + 0.5) / n
     x, y = np.meshgrid(at, at)
     return np.asarray(low * (high / low) ** city(x, y, n) / n)
+
+
+def as_map(city: City, size: int, nats: tuple[float, float]) -> PrivacyMap:
+    """A city as a map of 10 km a side."""
+    side = SIDE / size
+    return PrivacyMap(levels(city, size, *nats) / side, (side, side))
+
+
+def synthetic(city: str, size: int, nats: tuple[float, float]) -> PrivacyMap:
+    """One of the cities by its name."""
+    return as_map(CITIES[city], size, nats)

@@ -8,7 +8,10 @@ by its remap; the law as it is, and a comparison in which the exponential mechan
 too, are printed beside it.  All of it takes about ten minutes of CPU; 60 alone one.
 
 ``optimum`` prints instead what the best possible channels of narrow maps have (on 16 x 16 cells),
-``places [60 100 200]`` what default builds, on continuous places, cost.
+``places [60 100 200]`` what default builds, on continuous places, cost, and ``settling [60 100 200]
+[name ...]`` how the best possible mechanism on a line settles, and what keeps cities from doing so
+(:mod:`benchmarks.map_settling`).  ``drawn SEED`` prints the rows of two dozen cities, sizes, ranges
+and priors that the seed draws.
 """
 
 from __future__ import annotations
@@ -21,19 +24,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from benchmarks.eikonal_maps import tract_map
-from benchmarks.map_cities import CITIES, levels
+from benchmarks.map_cities import CITIES, as_map, drawn, synthetic
+from benchmarks.map_settling import settling
 from benchmarks.measure import Bars
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
 from whereish.mechanisms.maps.optimal import optimal_map_channel
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.space.box import Box
+from whereish.studies.line_optimum import constant_line, later_change, line_optimum, step_changes
 
 SIZES = (60, 100, 200)
+DRAWN = 24
 USUAL = (12.0, 96.0)
 """Nats across a city: 1/eps from 0.6 to 5 cells of 60, from 2 to 17 cells of 200."""
 OTHERS = ((3.0, 24.0), (4.0, 32.0), (30.0, 120.0))
 """1/eps from 2.5 to 20, from 2 to 15 and from 0.5 to 2 cells of 60."""
-SIDE = 10_000.0
 PHILADELPHIA = Box(-75.29, 39.86, -74.95, 40.14)
 
 
@@ -53,11 +58,6 @@ class Row:
     both_remapped: float
     cpu: float
     chosen: str
-
-
-def synthetic(city: str, size: int, nats: tuple[float, float]) -> PrivacyMap:
-    side = SIDE / size
-    return PrivacyMap(levels(CITIES[city], size, *nats) / side, (side, side))
 
 
 def issue_map(size: int = 84) -> PrivacyMap:
@@ -165,6 +165,12 @@ def judge(found: list[Row]) -> list[str]:
         bars.note(f"  {words}: median", f"{np.median(values):.3f}, worst {values.max():.3f}")
     laplace = np.array([row.to_laplace for row in found])
     bars.note("over Laplace(min), median", f"{np.median(laplace):.3f}, worst {laplace.max():.3f}")
+    _judge_finer(bars, found)
+    return bars.failed
+
+
+def _judge_finer(bars: Bars, found: list[Row]) -> None:
+    """How errors and CPU change with finer cells, beside what nobody can change."""
     by = {(row.city, row.size): row for row in found if row.nats not in OTHERS}
     for city in dict.fromkeys(row.city for row in found):
         if any((city, size) not in by for size in SIZES):
@@ -172,7 +178,7 @@ def judge(found: list[Row]) -> list[str]:
         coarse, middle, fine = (by[city, size] for size in SIZES)
         if "noise" not in city:  # which is another map at every size
             three = coarse, middle, fine
-            moved = _later_change([row.error for row in three])
+            moved = later_change([row.error for row in three])
             bars.at_most(f"{city}: change 100 to 200 over 60 to 100", moved, 0.5, "")
             same = {
                 "remapped": [row.remapped * row.error / row.to_half for row in three],
@@ -181,10 +187,27 @@ def judge(found: list[Row]) -> list[str]:
                 ],
             }
             for words, errors in same.items():
-                bars.note(f"  {words}", f"{_later_change(errors):.2f} (order 1: 0.75)")
+                bars.note(f"  {words}", f"{later_change(errors):.2f}")
         growth = fine.cpu / coarse.cpu / (SIZES[2] / SIZES[0]) ** 4
         bars.at_most(f"{city}: CPU from 60 to 200, over cells squared", growth, 1.0, "")
-    return bars.failed
+    if set(SIZES) <= {row.size for row in found}:
+        _explain(bars)
+
+
+def _explain(bars: Bars) -> None:
+    """The best possible mechanism's own changes, which are exact on a line of 12 nats."""
+    smooth = later_change([line_optimum(constant_line(USUAL[0], n)).error for n in SIZES])
+    steps = step_changes(USUAL[0])
+    bars.note("best mechanism on a line: constant level", f"{smooth:.2f} (order 2: 0.42)")
+    bars.note(
+        "  a step that its cells read at their centres",
+        f"{steps[0]:.2f} to {steps[-1]:.2f} (order 1: 0.75)",
+    )
+    print(
+        "  On smooth levels order 2 is possible, and what misses the bar is ours (quantum, frame);"
+        " a step\n  moves within a cell from size to size, which no mechanism can undo"
+        " (map_suite settling)."
+    )
 
 
 def optimum() -> None:
@@ -219,16 +242,26 @@ def on_places(sizes: tuple[int, ...]) -> None:
         )
 
 
-def _later_change(errors: list[float]) -> float:
-    """How much the error still changes from 100 to 200 cells, over that from 60 to 100."""
-    coarse, middle, fine = errors
-    return abs(fine - middle) / max(abs(middle - coarse), 1e-9)
-
-
 def main() -> list[str]:
     words = sys.argv[1:] if sys.argv[0].endswith("map_suite.py") else []
     sizes = tuple(int(word) for word in words if word.isdigit()) or SIZES
     names = tuple(word for word in words if not word.isdigit())
+    if names[:1] == ("drawn",):
+        seed = sizes[0]
+        print(f"\n== privacy maps of cities that seed {seed} draws")
+        EikonalMechanism.build(synthetic("coast", 12, (4.0, 8.0)), places="cells")  # compile
+        cities = drawn(seed, DRAWN)
+        return judge(
+            [
+                measured(
+                    one.name, one.size, one.nats, as_map(one.city, one.size, one.nats), one.prior
+                )
+                for one in cities
+            ]
+        )
+    if "settling" in names:
+        settling(sizes, tuple(name for name in names if name != "settling"))
+        return []
     if "optimum" in names or "places" in names:
         if "optimum" in names:
             optimum()

@@ -132,6 +132,36 @@ def test_a_kernel_that_yields_serves_callers_of_later_processes(tmp_path):
     assert result(again).split() == ["14"]
 
 
+MOVES = """
+from typing import NamedTuple
+from whereish.compiled import kernel
+from {home} import Pair
+
+@kernel
+def total(pair):
+    return pair.one + pair.other
+"""
+PAIR = """
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    one: float
+    other: float
+"""
+
+
+def test_code_for_a_type_that_has_moved_is_compiled_again(tmp_path):
+    """As after an upgrade: the kernel is the same, its index names a module that is gone."""
+    call = "import moves; print(moves.total(moves.Pair(1.0, 2.0)))"
+    for home in ("before", "after", "after"):
+        (tmp_path / f"{home}.py").write_text(PAIR)
+        (tmp_path / "moves.py").write_text(MOVES.format(home=home))
+        assert result(start(call, tmp_path, WHEREISH_CACHE="cache")).split() == ["3.0"]
+        (tmp_path / "before.py").unlink(missing_ok=True)
+    read = start(call, tmp_path, WHEREISH_CACHE="cache", WHEREISH_COMPILE="refuse")
+    assert result(read).split() == ["3.0"]  # and kept
+
+
 def test_code_compiled_before_is_read_where_nothing_can_be_written(toy):
     assert result(start(CALL.format(before=""), toy, WHEREISH_CACHE="cache")).split() == ["1", "0"]
     kept = sorted((toy / "cache").iterdir())

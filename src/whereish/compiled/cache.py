@@ -102,6 +102,19 @@ class _Files(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (_Locator,)
 
 
+class _Index(IndexDataCacheFile):  # type: ignore[misc]
+    """The index of one kernel's machine code, which names the types of its arguments.
+
+    A type that has moved since, in another version of the package, leaves nothing to be read.
+    """
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except (ImportError, AttributeError):
+            return {}
+
+
 class _SharedCache(FunctionCache):  # type: ignore[misc]
     """numba's cache of one function; what is missing is compiled by one process at a time."""
 
@@ -110,7 +123,8 @@ class _SharedCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)
         base, stamp = self._impl.filename_base, self._impl.locator.get_source_stamp()
-        self._readable = [IndexDataCacheFile(str(place), base, stamp) for place in folders()]
+        self._cache_file = _Index(self._cache_path, base, stamp)  # where it is written
+        self._readable = [_Index(str(place), base, stamp) for place in folders()]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super().load_overload(sig, target_context)
