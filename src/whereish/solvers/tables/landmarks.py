@@ -15,7 +15,6 @@ import numpy as np
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.solvers.geodesic.graph_metric import GraphMetric
-from whereish.solvers.optimal.solve import solve_optimal
 
 __all__ = ["LandmarkChannel", "best_of_landmarks"]
 
@@ -53,6 +52,8 @@ def best_of_landmarks(
     `metric` is what may be used of the map; `places` are the cells' centres.  None where the map is
     more than 20 nats wide.
     """
+    from whereish.solvers.optimal.solve import solve_optimal  # loads SciPy, which others do without
+
     cells = _spread(metric.shape, _COUNT)
     distances = metric.distances(cells) * metric.quantum
     span = float(distances.max() + distances.min(axis=0).max())
