@@ -1,0 +1,115 @@
+"""Bounds and a channel before a solver begins on all places: a useful gap within seconds.
+
+1. A bound: that of few places, and that of the tight mechanism's duals by passing on, the likelier
+   one first.  Few places lose the square of how far others are from them, passing on loses where
+   columns are wide.
+2. Where there are many places and both leave much, sweeps over places near each output
+   (`first_order.near`) give a better bound and columns.
+3. A channel: bumps and all columns found are recombined.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from whereish.arrays import FloatArray
+from whereish.solvers.optimal.first_order.near import NearSweeps
+from whereish.solvers.optimal.large_scale import solve_large
+from whereish.solvers.optimal.programme import (
+    ChannelProgramme,
+    LpResult,
+    ProgressCallback,
+    SolveProgress,
+    Terms,
+)
+from whereish.solvers.optimal.repair import tight_matrix
+from whereish.solvers.optimal.start.bumps import recombined_bumps
+from whereish.solvers.optimal.start.channels import simple_solution
+from whereish.solvers.optimal.start.coarse import Coarse, coarsen, telling_places
+from whereish.solvers.optimal.start.passing import early_duals
+
+__all__ = ["FEW_SWEEPS", "USEFUL", "early_bracket", "from_below"]
+
+FEW_SWEEPS = 250
+"""For a first bound."""
+USEFUL = 0.1
+"""A gap above which a bound and a channel are sought at once, before a solver begins."""
+MOST_TELLING, TELLING_GAP = 320, 3e-2
+"""Places whose programme gives a bound before a solver begins on all, and how well it is solved."""
+ENOUGH = 0.2
+"""A gap of few places with which passing on is not tried, too."""
+TELLING_WITHIN, TELLING_MASS_WITHIN = 0.5, 0.1
+"""Nats: the mean distance to those places up to which their bound comes first, and that of what
+costs up to which it comes at all."""
+MANY = 600
+"""Places beyond which a solver tells nothing for long, so that sweeps near outputs come first."""
+
+
+def early_bracket(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpResult:
+    """`simple` with better bounds where its gap is not useful yet."""
+    simple, columns = _bounded(programme, terms, simple)
+    if simple.gap > max(USEFUL, terms.gap) and programme.n > MANY and not terms.over:
+        near = NearSweeps.of(programme)
+        if near is not None:
+            for lower in near.bounds(over=lambda: terms.over):
+                simple = _raised(simple, lower)
+                terms.tell(simple.upper, simple.lower, "near sweeps")
+            columns.append(near.columns())
+    worth = bool(columns) or tight_matrix(programme.closeness) is None
+    if simple.gap > USEFUL and not terms.over and worth:
+        matrix = recombined_bumps(programme, *columns)
+        upper = programme.value(matrix)
+        if upper < simple.upper:
+            simple = replace(simple, matrix=matrix, upper=upper)
+        terms.tell(simple.upper, simple.lower, "bumps")
+    return simple
+
+
+def _bounded(
+    programme: ChannelProgramme, terms: Terms, simple: LpResult
+) -> tuple[LpResult, list[FloatArray]]:
+    """The bounds of few places and by passing on, with the columns of the former."""
+    few = coarsen(programme, telling_places(programme, min(MOST_TELLING, programme.n // 3)))
+    away, weight = programme.metric[few.kept].min(axis=0), programme.cost.mean(axis=0)
+    near = float(away.mean()) <= TELLING_WITHIN
+    tells = near or float(away @ weight) <= TELLING_MASS_WITHIN * float(weight.sum())
+    columns: list[FloatArray] = []
+    for of_few in (near, not near) if tells else (False,):
+        enough = ENOUGH if columns else USEFUL
+        if simple.gap <= max(enough, terms.gap) or (columns and terms.over):
+            break
+        if of_few:
+            lower, extended = _of_few(programme, few, terms)
+            columns.append(extended)
+            stage = "few places"
+        else:
+            lower, stage = math.fsum(early_duals(programme)), "passing on"
+        simple = _raised(simple, lower)
+        terms.tell(simple.upper, simple.lower, stage)
+    return simple, columns
+
+
+def _raised(simple: LpResult, lower: float) -> LpResult:
+    return replace(simple, lower=min(max(simple.lower, lower), simple.upper))
+
+
+def _of_few(programme: ChannelProgramme, few: Coarse, terms: Terms) -> tuple[float, FloatArray]:
+    """The bound of few places by some sweeps, and the columns found there extended to all."""
+    start = simple_solution(few.below).matrix
+    tell = from_below(terms, stage="few places")
+    within = Terms(TELLING_GAP, terms.limit_s, tell, terms.start)
+    found = solve_large(few.below, within, start=start, most_sweeps=FEW_SWEEPS)
+    mean, _, _ = few.extensions(found.matrix, programme)
+    return found.lower, np.ascontiguousarray(mean[:, mean.max(axis=0) > 0].T)
+
+
+def from_below(terms: Terms, less: float = 0.0, stage: str | None = None) -> ProgressCallback:
+    """Tells the bounds of a programme whose optimum is below the asked one's, but for `less`."""
+
+    def tell(at: SolveProgress) -> None:
+        terms.tell(np.inf, at.lower - less, stage or at.stage)
+
+    return tell
