@@ -30,10 +30,12 @@ DILATION = 1.03
 """Of the spanner whose edges are the rows."""
 REACHES = (np.inf, 16.0, 12.0, 8.0)
 """Nats around the outputs of a group, widest first."""
-CHEAP, MOST = 6e6, 2e7
-"""Rows times outputs up to which a wider reach is taken, and the most of the narrowest."""
-WORK, LEAST_SWEEPS, MOST_SWEEPS = 6e9, 300, 1400
-"""Rows times outputs times sweeps: some seven seconds; and bounds of the sweeps."""
+CHEAP, MOST = 1.6e7, 3e7
+"""Work of a sweep up to which a wider reach is taken, and the most of the narrowest."""
+OF_PRODUCTS = 0.04
+"""What places squared times outputs count as, beside rows times outputs, in the work of a sweep."""
+WORK, LEAST_SWEEPS, MOST_SWEEPS = 1.1e10, 300, 1400
+"""Of all sweeps: some seven seconds; and bounds of their number."""
 ROUNDS = ((0.25, False), (0.25, True), (0.5, True))
 """Parts of the sweeps, each with weights of its own, and whether a bound is taken after them."""
 USED = 1e-2
@@ -53,7 +55,10 @@ class NearSweeps:
         middles, rows = anchors(programme), both_ways(edges, programme.closeness)
         for reach in REACHES:
             groups = groups_within(programme.metric, middles, rows, reach)
-            size = sum(outputs.size * near.rows.size for outputs, near in groups)
+            size = sum(
+                outputs.size * (near.rows.size + OF_PRODUCTS * near.places.size**2)
+                for outputs, near in groups
+            )
             if size <= CHEAP or (reach == REACHES[-1] and size <= MOST):
                 sweeps = int(np.clip(WORK / size, LEAST_SWEEPS, MOST_SWEEPS))
                 return cls(FirstOrder(programme, edges, reach), sweeps)

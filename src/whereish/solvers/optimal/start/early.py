@@ -14,6 +14,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.optimal.first_order.near import NearSweeps
@@ -28,7 +29,7 @@ from whereish.solvers.optimal.programme import (
 from whereish.solvers.optimal.repair import tight_matrix
 from whereish.solvers.optimal.start.bumps import recombined_bumps
 from whereish.solvers.optimal.start.channels import simple_solution
-from whereish.solvers.optimal.start.coarse import Coarse, coarsen, telling_places
+from whereish.solvers.optimal.start.coarse import coarsen, telling_places
 from whereish.solvers.optimal.start.passing import early_duals
 
 __all__ = ["FEW_SWEEPS", "USEFUL", "early_bracket", "from_below"]
@@ -50,15 +51,29 @@ MANY = 600
 
 def early_bracket(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpResult:
     """`simple` with better bounds where its gap is not useful yet."""
-    simple, columns = _bounded(programme, terms, simple)
-    if simple.gap > max(USEFUL, terms.gap) and programme.n > MANY and not terms.over:
-        near = NearSweeps.of(programme)
-        if near is not None:
-            for lower in near.bounds(over=lambda: terms.over):
-                simple = _raised(simple, lower)
-                terms.tell(simple.upper, simple.lower, "near sweeps")
-            columns.append(near.columns())
-    worth = bool(columns) or tight_matrix(programme.closeness) is None
+    columns: list[FloatArray] = []
+    near: NearSweeps | None = None
+    for stage in _likelier_first(programme):
+        enough = ENOUGH if columns else USEFUL
+        if simple.gap <= max(enough, terms.gap) or (columns and terms.over):
+            break
+        if stage == "few places":
+            lower, extended = _of_few(programme, terms)
+            columns.append(extended)
+        else:
+            lower = math.fsum(early_duals(programme))
+        simple = _raised(simple, lower)
+        terms.tell(simple.upper, simple.lower, stage)
+        if simple.gap > max(USEFUL, terms.gap) and programme.n > MANY and not terms.over:
+            near = NearSweeps.of(programme)
+            if near is not None:
+                break
+    if near is not None:
+        for lower in near.bounds(over=lambda: terms.over):
+            simple = _raised(simple, lower)
+            terms.tell(simple.upper, simple.lower, "near sweeps")
+        columns.append(near.columns())
+    worth = near is not None or tight_matrix(programme.closeness) is None
     if simple.gap > USEFUL and not terms.over and worth:
         matrix = recombined_bumps(programme, *columns)
         upper = programme.value(matrix)
@@ -68,36 +83,27 @@ def early_bracket(programme: ChannelProgramme, terms: Terms, simple: LpResult) -
     return simple
 
 
-def _bounded(
-    programme: ChannelProgramme, terms: Terms, simple: LpResult
-) -> tuple[LpResult, list[FloatArray]]:
-    """The bounds of few places and by passing on, with the columns of the former."""
-    few = coarsen(programme, telling_places(programme, min(MOST_TELLING, programme.n // 3)))
-    away, weight = programme.metric[few.kept].min(axis=0), programme.cost.mean(axis=0)
-    near = float(away.mean()) <= TELLING_WITHIN
-    tells = near or float(away @ weight) <= TELLING_MASS_WITHIN * float(weight.sum())
-    columns: list[FloatArray] = []
-    for of_few in (near, not near) if tells else (False,):
-        enough = ENOUGH if columns else USEFUL
-        if simple.gap <= max(enough, terms.gap) or (columns and terms.over):
-            break
-        if of_few:
-            lower, extended = _of_few(programme, few, terms)
-            columns.append(extended)
-            stage = "few places"
-        else:
-            lower, stage = math.fsum(early_duals(programme)), "passing on"
-        simple = _raised(simple, lower)
-        terms.tell(simple.upper, simple.lower, stage)
-    return simple, columns
+def _likelier_first(programme: ChannelProgramme) -> tuple[str, ...]:
+    """The bounds to take, that of few places only where they tell enough."""
+    kept = _telling(programme)
+    away, weight = programme.metric[kept].min(axis=0), programme.cost.mean(axis=0)
+    if float(away.mean()) <= TELLING_WITHIN:
+        return "few places", "passing on"
+    tells = float(away @ weight) <= TELLING_MASS_WITHIN * float(weight.sum())
+    return ("passing on", "few places") if tells else ("passing on",)
+
+
+def _telling(programme: ChannelProgramme) -> NDArray[np.intp]:
+    return telling_places(programme, min(MOST_TELLING, programme.n // 3))
 
 
 def _raised(simple: LpResult, lower: float) -> LpResult:
     return replace(simple, lower=min(max(simple.lower, lower), simple.upper))
 
 
-def _of_few(programme: ChannelProgramme, few: Coarse, terms: Terms) -> tuple[float, FloatArray]:
+def _of_few(programme: ChannelProgramme, terms: Terms) -> tuple[float, FloatArray]:
     """The bound of few places by some sweeps, and the columns found there extended to all."""
+    few = coarsen(programme, _telling(programme))
     start = simple_solution(few.below).matrix
     tell = from_below(terms, stage="few places")
     within = Terms(TELLING_GAP, terms.limit_s, tell, terms.start)
