@@ -47,8 +47,10 @@ from whereish.solvers.optimal.spanner import shortest_path_closure
 from whereish.solvers.optimal.start.channels import simple_solution
 from whereish.solvers.optimal.start.coarse import coarsen, spread_places
 from whereish.solvers.optimal.start.early import (
+    ENOUGH,
     FEW_SWEEPS,
     USEFUL,
+    bound_of_few,
     early_bracket,
     from_below,
 )
@@ -198,8 +200,11 @@ def _between_coarse(
     weight = programme.cost.mean(axis=0)
     polish = Polish(merged.above, terms.gap)
     stages = [(radius * math.sqrt(terms.gap), share * terms.gap) for radius, share in COARSE]
-    if programme.n > SMALLEST_ROUGH and best.gap > USEFUL:
-        stages = [(nats, gap) for nats, gap in FIRST_LOOKS if gap > stages[0][1]] + stages
+    if merged.below.n > SMALLEST_ROUGH and best.gap > USEFUL:
+        lower, _ = bound_of_few(merged.below, terms)
+        best = replace(best, lower=min(lower, best.upper))
+        if best.gap > ENOUGH:
+            stages = [(nats, gap) for nats, gap in FIRST_LOOKS if gap > stages[0][1]] + stages
     for nats, gap in stages:
         kept = spread_places(programme.metric, int(weight.argmax()), radius=nats)
         if kept.size > WORTH_COARSE * programme.n:

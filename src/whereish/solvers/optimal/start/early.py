@@ -32,7 +32,7 @@ from whereish.solvers.optimal.start.channels import simple_solution
 from whereish.solvers.optimal.start.coarse import coarsen, telling_places
 from whereish.solvers.optimal.start.passing import early_duals
 
-__all__ = ["FEW_SWEEPS", "USEFUL", "early_bracket", "from_below"]
+__all__ = ["ENOUGH", "FEW_SWEEPS", "USEFUL", "bound_of_few", "early_bracket", "from_below"]
 
 FEW_SWEEPS = 250
 """For a first bound."""
@@ -58,7 +58,7 @@ def early_bracket(programme: ChannelProgramme, terms: Terms, simple: LpResult) -
         if simple.gap <= max(enough, terms.gap) or (columns and terms.over):
             break
         if stage == "few places":
-            lower, extended = _of_few(programme, terms)
+            lower, extended = bound_of_few(programme, terms)
             columns.append(extended)
         else:
             lower = math.fsum(early_duals(programme))
@@ -73,7 +73,7 @@ def early_bracket(programme: ChannelProgramme, terms: Terms, simple: LpResult) -
             simple = _raised(simple, lower)
             terms.tell(simple.upper, simple.lower, "near sweeps")
         columns.append(near.columns())
-    worth = near is not None or tight_matrix(programme.closeness) is None
+    worth = near is not None or (programme.n <= MANY and tight_matrix(programme.closeness) is None)
     if simple.gap > USEFUL and not terms.over and worth:
         matrix = recombined_bumps(programme, *columns)
         upper = programme.value(matrix)
@@ -101,7 +101,7 @@ def _raised(simple: LpResult, lower: float) -> LpResult:
     return replace(simple, lower=min(max(simple.lower, lower), simple.upper))
 
 
-def _of_few(programme: ChannelProgramme, terms: Terms) -> tuple[float, FloatArray]:
+def bound_of_few(programme: ChannelProgramme, terms: Terms) -> tuple[float, FloatArray]:
     """The bound of few places by some sweeps, and the columns found there extended to all."""
     few = coarsen(programme, _telling(programme))
     start = simple_solution(few.below).matrix
