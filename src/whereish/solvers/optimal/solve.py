@@ -200,9 +200,10 @@ def _between_coarse(
     weight = programme.cost.mean(axis=0)
     polish = Polish(merged.above, terms.gap)
     stages = [(radius * math.sqrt(terms.gap), share * terms.gap) for radius, share in COARSE]
-    if merged.below.n > SMALLEST_ROUGH and best.gap > USEFUL:
-        lower, _ = bound_of_few(merged.below, terms)
-        best = replace(best, lower=min(lower, best.upper))
+    if programme.n > SMALLEST_ROUGH and best.gap > USEFUL:
+        if merged.below.n > SMALLEST_ROUGH:
+            lower, _ = bound_of_few(merged.below, terms)
+            best = replace(best, lower=min(lower, best.upper))
         if best.gap > ENOUGH:
             stages = [(nats, gap) for nats, gap in FIRST_LOOKS if gap > stages[0][1]] + stages
     for nats, gap in stages:
