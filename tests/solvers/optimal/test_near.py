@@ -8,6 +8,7 @@ import pytest
 from whereish.solvers.optimal.first_order.groups import both_ways, groups_within
 from whereish.solvers.optimal.first_order.method import FirstOrder
 from whereish.solvers.optimal.first_order.near import NearSweeps
+from whereish.solvers.optimal.local.solve import Neighbourhoods
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.solve import solve_optimal
@@ -127,6 +128,21 @@ def test_many_places_have_a_useful_gap_before_a_solver(monkeypatch):
     assert stages == ["passing on", "near sweeps", "bumps"]
     first = next(one for one in told if one.stage == "passing on")
     assert first.gap > 0.2 > found.gap
+
+
+def test_a_road_is_solved_on_cores_at_once(monkeypatch):
+    monkeypatch.setattr(early, "MANY", 200)
+    rng = np.random.default_rng(11)
+    along = np.cumsum(rng.uniform(0.2, 1.8, 300))
+    d = np.abs(np.subtract.outer(along, along))
+    prior = np.where(rng.uniform(size=300) < 0.75, 0.0, rng.gamma(1.0, size=300))
+    programme = ChannelProgramme(np.ascontiguousarray((prior[:, None] * d**2).T), 2.9 * d)
+    told = []
+    found = solve_optimal(programme.cost, programme.metric, gap=1e-2, progress=told.append)
+    assert found.gap <= 1e-2
+    assert "near sweeps" not in {one.stage for one in told}
+    assert Neighbourhoods(programme).are_small
+    assert not Neighbourhoods(steep(300, 1.5, 9)).are_small
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.5, 2.0])

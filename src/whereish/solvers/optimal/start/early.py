@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.solvers.optimal.first_order.near import NearSweeps
 from whereish.solvers.optimal.large_scale import solve_large
+from whereish.solvers.optimal.local.solve import Neighbourhoods
 from whereish.solvers.optimal.programme import (
     ChannelProgramme,
     LpResult,
@@ -65,7 +66,8 @@ def early_bracket(programme: ChannelProgramme, terms: Terms, simple: LpResult) -
         simple = _raised(simple, lower)
         terms.tell(simple.upper, simple.lower, stage)
         if simple.gap > max(USEFUL, terms.gap) and programme.n > MANY and not terms.over:
-            near = NearSweeps.of(programme)
+            if not Neighbourhoods(programme).are_small:  # else a solve on cores is as fast
+                near = NearSweeps.of(programme)
             if near is not None:
                 break
     if near is not None:
