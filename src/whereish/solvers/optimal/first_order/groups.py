@@ -54,8 +54,8 @@ def groups_within(
     for outputs, mine in zip(groups, inside, strict=True):
         kept = np.flatnonzero(mine[rows.source] & mine[rows.target])
         index = (np.cumsum(mine) - 1).astype(np.int32)
-        source, target, factor = (one[kept] for one in rows)
-        near = Near(np.flatnonzero(mine), kept, Pairs(index[source], index[target], factor))
+        source, target = index[rows.source[kept]], index[rows.target[kept]]
+        near = Near(np.flatnonzero(mine), kept, Pairs(source, target, rows.factor[kept]))
         found.append((outputs, near))
     return found
 

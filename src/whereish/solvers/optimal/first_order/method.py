@@ -281,9 +281,11 @@ class FirstOrder:
 
     @property
     def _rounded(self) -> FloatArray:
+        """What rounding may have added to an entry of c - G' y, for every place."""
         summed = self._most_rows * self.penalty * self._largest
         steps = self._most_rows + _SAMPLES_AT_MOST
-        return steps * np.finfo(float).eps * (self.programme.cost.max(axis=0) + summed)
+        eps = float(np.finfo(float).eps)
+        return np.asarray(steps * eps * (self.programme.cost.max(axis=0) + summed))
 
     def reduced_costs(self) -> FloatArray:
         """c_z - G' y_z of the mean multipliers of the last round, (outputs, n), never above."""
