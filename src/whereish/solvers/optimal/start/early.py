@@ -66,8 +66,9 @@ def early_bracket(programme: ChannelProgramme, terms: Terms, simple: LpResult) -
         simple = _raised(simple, lower)
         terms.tell(simple.upper, simple.lower, stage)
         if simple.gap > max(USEFUL, terms.gap) and programme.n > MANY and not terms.over:
-            if not Neighbourhoods(programme).are_small:  # else a solve on cores is as fast
-                near = NearSweeps.of(programme)
+            if Neighbourhoods(programme).are_small:
+                break  # a solve on cores is as fast
+            near = NearSweeps.of(programme)
             if near is not None:
                 break
     if near is not None:
