@@ -14,9 +14,10 @@ from whereish.solvers.optimal import solve as solving
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
 from whereish.solvers.optimal.programme import ChannelProgramme, SolveProgress, Terms
 from whereish.solvers.optimal.repair import close_upward, complete
-from whereish.solvers.optimal.solve import simple_solution, solve_optimal
-from whereish.solvers.optimal.start.channels import spare_channel
+from whereish.solvers.optimal.solve import solve_optimal
+from whereish.solvers.optimal.start.channels import simple_solution, spare_channel
 from whereish.solvers.optimal.start.coarse import coarsen, spread_places, telling_places
+from whereish.solvers.optimal.start.early import bound_of_few, early_bracket
 from whereish.solvers.optimal.start.merging import merge
 from whereish.solvers.optimal.start.passing import early_duals
 from whereish.solvers.optimal.start.undominated import undominated
@@ -194,8 +195,7 @@ def test_places_that_tell_most_are_those_that_cost() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_bound_of_few_places_is_true(seed: int) -> None:
     programme = scattered(60, 0.3, 2, seed)
-    few = coarsen(programme, telling_places(programme, 20))
-    lower, columns = solving._of_few(programme, few, Terms(1e-2))
+    lower, columns = bound_of_few(programme, Terms(1e-2))
     exact = optimum(programme, 1e-4)
     assert 0.5 * exact < lower <= exact
     logs = np.log(columns.T)
@@ -209,7 +209,7 @@ def test_few_places_come_before_passing_on_where_columns_are_wide() -> None:
     terms = Terms(1e-2, None, told.append)
     simple = simple_solution(programme)
     terms.take(simple.upper, simple.lower)
-    found = solving._early(programme, terms, simple)
+    found = early_bracket(programme, terms, simple)
     assert "passing on" not in {one.stage for one in told}
     assert found.gap < 0.1
     assert found.lower > 1.1 * math.fsum(early_duals(programme))

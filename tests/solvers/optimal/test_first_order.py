@@ -14,8 +14,9 @@ from whereish.solvers.optimal.first_order.method import FirstOrder
 from whereish.solvers.optimal.recombination import free_rows, recombine
 from whereish.solvers.optimal.reference import solve_reference
 from whereish.solvers.optimal.repair import complete
-from whereish.solvers.optimal.solve import simple_solution, solve_optimal
+from whereish.solvers.optimal.solve import solve_optimal
 from whereish.solvers.optimal.spanner import greedy_spanner
+from whereish.solvers.optimal.start.channels import simple_solution
 
 
 def test_groups_are_near_and_of_a_width_that_suits():

@@ -17,8 +17,8 @@ from whereish.solvers.optimal.output_generation import solve_by_output_generatio
 from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.repair import complete
-from whereish.solvers.optimal.solve import simple_solution, solve_optimal
-from whereish.solvers.optimal.start.channels import strictly_private
+from whereish.solvers.optimal.solve import solve_optimal
+from whereish.solvers.optimal.start.channels import simple_solution, strictly_private
 from whereish.solvers.optimal.start.undominated import undominated
 from whereish.threads import one_blas_thread
 
@@ -199,7 +199,7 @@ def test_cores_are_for_those_who_have_time(monkeypatch):
 
     monkeypatch.setattr(solving, "solve_local", local)
     # A road's bound comes at once, and would leave nothing to solve.
-    monkeypatch.setattr(solving, "_early", lambda programme, terms, simple: simple)
+    monkeypatch.setattr(solving, "early_bracket", lambda programme, terms, simple: simple)
     for limit, expected in ((solving.LEAST_LEFT - 1.0, 0), (solving.LEAST_LEFT + 20.0, 1)):
         asked.clear()
         found = solve_optimal(programme.cost, programme.metric, gap=1e-2, time_limit=limit)

@@ -12,9 +12,9 @@ from whereish.solvers.optimal.large_scale import solve_large
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.reference import solve_reference
 from whereish.solvers.optimal.repair import tight_matrix
-from whereish.solvers.optimal.solve import simple_solution, solve_optimal
+from whereish.solvers.optimal.solve import solve_optimal
 from whereish.solvers.optimal.spanner import greedy_spanner
-from whereish.solvers.optimal.start.channels import best_start, normalised_matrix
+from whereish.solvers.optimal.start.channels import best_start, normalised_matrix, simple_solution
 from whereish.solvers.optimal.start.duals import anchors, inward_flows, tight_duals
 from whereish.solvers.optimal.start.merging import merge
 

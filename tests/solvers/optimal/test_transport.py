@@ -13,9 +13,10 @@ from whereish.solvers.optimal.local.solve import Neighbourhoods, solve_local
 from whereish.solvers.optimal.local.transport import lowered_duals, shortfall
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
-from whereish.solvers.optimal.solve import simple_solution, solve_optimal
+from whereish.solvers.optimal.solve import solve_optimal
 from whereish.solvers.optimal.start import passing
 from whereish.solvers.optimal.start.bumps import recombined_bumps
+from whereish.solvers.optimal.start.channels import simple_solution
 from whereish.solvers.optimal.start.duals import tight_duals
 from whereish.solvers.optimal.start.passing import early_duals, paid_duals
 from whereish.threads import one_blas_thread

@@ -35,6 +35,8 @@ FIRST_ROUNDS = (50, 50, 75, 75)
 """Sweeps of the first rounds, so that a bound is told early."""
 USEFUL = 0.15
 """A gap above which, after a few rounds, the columns at hand are recombined at once, roughly."""
+USELESS = 0.4
+"""One above which that happens after the first round already."""
 HOPELESS_AFTER, FAR = 1000, 8.0
 """Sweeps, and the multiple of the gap, at which a solve that may be given up is."""
 STILL = 3
@@ -162,7 +164,9 @@ def solve_large(
         if sweeps >= due or terms.over or settled or sweeps >= most_sweeps:
             run.recombine()
             due = sweeps + 2 * ROUND
-        elif rounds == 2 and relative_gap(run.upper, run.lower) > USEFUL:
+        elif rounds <= 2 and min(relative_gap(run.upper, run.lower), terms.known_gap) > (
+            USELESS if rounds == 1 else USEFUL
+        ):
             run.hurry()
         status = terms.verdict(run.upper, run.lower, "first order")
         far = sweeps >= HOPELESS_AFTER and relative_gap(run.upper, run.lower) > FAR * terms.gap

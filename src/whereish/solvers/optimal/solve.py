@@ -43,13 +43,18 @@ from whereish.solvers.optimal.programme import (
     SolveProgress,
     Terms,
 )
-from whereish.solvers.optimal.repair import tight_matrix
 from whereish.solvers.optimal.spanner import shortest_path_closure
-from whereish.solvers.optimal.start.bumps import recombined_bumps
-from whereish.solvers.optimal.start.channels import best_start
-from whereish.solvers.optimal.start.coarse import Coarse, coarsen, spread_places, telling_places
+from whereish.solvers.optimal.start.channels import simple_solution
+from whereish.solvers.optimal.start.coarse import coarsen, spread_places
+from whereish.solvers.optimal.start.early import (
+    ENOUGH,
+    FEW_SWEEPS,
+    USEFUL,
+    bound_of_few,
+    early_bracket,
+    from_below,
+)
 from whereish.solvers.optimal.start.merging import Merged, merge
-from whereish.solvers.optimal.start.passing import early_duals
 from whereish.solvers.optimal.start.undominated import undominated
 from whereish.threads import one_blas_thread
 
@@ -61,7 +66,7 @@ LARGEST_EXACT = 600
 ROUGH_GAP = 5e-3
 """A gap that the first-order method reaches faster from `SMALLEST_ROUGH` places on."""
 SMALLEST_ROUGH = 250
-FEW_SWEEPS, LEAST_SWEPT = 250, 40
+LEAST_SWEPT = 40
 """For a first bound from so many places on, where the interior point is to follow."""
 FEW_OUTPUTS = 0.2
 """Of the places: with fewer outputs in use the interior point is worth it even at a rough gap."""
@@ -81,15 +86,6 @@ COARSE = ((4.0, 1.0), (0.7, 0.5), (0.3, 0.3))
 """Radii around the places kept, in nats over the root of the gap, with what is asked of the gap."""
 FIRST_LOOKS, LOOK_SWEEPS = ((0.8, 0.05), (0.4, 0.05)), 1000
 """Radii in nats and gaps that come before these where there are many places, by sweeps alone."""
-USEFUL = 0.1
-"""A gap above which a bound and a channel are sought at once, before a solver begins."""
-MOST_TELLING, TELLING_GAP = 320, 3e-2
-"""Places whose programme gives a bound before a solver begins on all, and how well it is solved."""
-ENOUGH = 0.2
-"""A gap of few places with which passing on is not tried, too."""
-TELLING_WITHIN, TELLING_MASS_WITHIN = 0.5, 0.1
-"""Nats: the mean distance to those places up to which their bound comes first, and that of what
-costs up to which it comes at all."""
 WORTH_COARSE = 0.75
 """Of the places: with more kept, a solve of all is as good."""
 LET_GO = 0.1
@@ -165,9 +161,7 @@ def _bracketed(
     terms.take(best.upper, 0.0)
     best = _between_coarse(programme, merged, terms, best, half)
     if best.gap > terms.gap and not (terms.over and best.lower > 0):
-        below = _solve(
-            merged.below, Terms(BELOW * terms.gap, half, _from_below(terms), terms.start)
-        )
+        below = _solve(merged.below, Terms(BELOW * terms.gap, half, from_below(terms), terms.start))
         lifted = best.matrix
         if not terms.over:
             lifted = Polish(merged.above, terms.gap).channel(below.matrix, best.matrix)
@@ -189,15 +183,6 @@ def _bracketed(
     return replace(best, status=status)
 
 
-def _from_below(terms: Terms, less: float = 0.0, stage: str | None = None) -> ProgressCallback:
-    """Tells the bounds of a programme whose optimum is below the asked one's, but for `less`."""
-
-    def tell(at: SolveProgress) -> None:
-        terms.tell(np.inf, at.lower - less, stage or at.stage)
-
-    return tell
-
-
 def _between_coarse(
     programme: ChannelProgramme,
     merged: Merged,
@@ -216,14 +201,18 @@ def _between_coarse(
     polish = Polish(merged.above, terms.gap)
     stages = [(radius * math.sqrt(terms.gap), share * terms.gap) for radius, share in COARSE]
     if programme.n > SMALLEST_ROUGH and best.gap > USEFUL:
-        stages = [(nats, gap) for nats, gap in FIRST_LOOKS if gap > stages[0][1]] + stages
+        if merged.below.n > SMALLEST_ROUGH:
+            lower, _ = bound_of_few(merged.below, terms)
+            best = replace(best, lower=min(lower, best.upper))
+        if best.gap > ENOUGH:
+            stages = [(nats, gap) for nats, gap in FIRST_LOOKS if gap > stages[0][1]] + stages
     for nats, gap in stages:
         kept = spread_places(programme.metric, int(weight.argmax()), radius=nats)
         if kept.size > WORTH_COARSE * programme.n:
             break
         tolerated = LET_GO * terms.gap * best.upper * weight[kept] / float(weight[kept].sum())
         coarse = coarsen(programme, kept, tolerated)
-        tell = _from_below(terms, coarse.let_go)
+        tell = from_below(terms, coarse.let_go)
         within = Terms(gap, limit_s, tell, terms.start)
         if gap > terms.gap:
             start = simple_solution(coarse.below).matrix
@@ -264,7 +253,7 @@ def _solve(
     exact = programme.n <= LARGEST_EXACT
     rough = programme.n > SMALLEST_ROUGH and terms.gap >= ROUGH_GAP
     if rough or not exact:
-        simple = _early(programme, terms, simple)
+        simple = early_bracket(programme, terms, simple)
         if simple.gap <= terms.gap:
             return replace(simple, status="optimal")
         around = Neighbourhoods(programme)
@@ -295,48 +284,6 @@ def _solve(
     return replace(simple, status="optimal") if simple.gap <= terms.gap else simple
 
 
-def _early(programme: ChannelProgramme, terms: Terms, simple: LpResult) -> LpResult:
-    """Bounds of few places and by passing on, the likelier one first; then a channel of columns.
-
-    Few places lose the square of how far others are from them, passing on loses where columns are
-    wide.  Where there is no tight channel, bumps and what few places found are recombined.
-    """
-    few = coarsen(programme, telling_places(programme, min(MOST_TELLING, programme.n // 3)))
-    away, weight = programme.metric[few.kept].min(axis=0), programme.cost.mean(axis=0)
-    near = float(away.mean()) <= TELLING_WITHIN
-    tells = near or float(away @ weight) <= TELLING_MASS_WITHIN * float(weight.sum())
-    columns: list[FloatArray] = []
-    for of_few in (near, not near) if tells else (False,):
-        enough = ENOUGH if columns else USEFUL
-        if simple.gap <= max(enough, terms.gap) or (columns and terms.over):
-            break
-        if of_few:
-            lower, extended = _of_few(programme, few, terms)
-            columns.append(extended)
-            stage = "few places"
-        else:
-            lower, stage = math.fsum(early_duals(programme)), "passing on"
-        simple = replace(simple, lower=min(max(simple.lower, lower), simple.upper))
-        terms.tell(simple.upper, simple.lower, stage)
-    if simple.gap > USEFUL and not terms.over and tight_matrix(programme.closeness) is None:
-        matrix = recombined_bumps(programme, *columns)
-        upper = programme.value(matrix)
-        if upper < simple.upper:
-            simple = replace(simple, matrix=matrix, upper=upper)
-        terms.tell(simple.upper, simple.lower, "bumps")
-    return simple
-
-
-def _of_few(programme: ChannelProgramme, few: Coarse, terms: Terms) -> tuple[float, FloatArray]:
-    """The bound of few places by some sweeps, and the columns found there extended to all."""
-    start = simple_solution(few.below).matrix
-    tell = _from_below(terms, stage="few places")
-    within = Terms(TELLING_GAP, terms.limit_s, tell, terms.start)
-    found = solve_large(few.below, within, start=start, most_sweeps=FEW_SWEEPS)
-    mean, _, _ = few.extensions(found.matrix, programme)
-    return found.lower, np.ascontiguousarray(mean[:, mean.max(axis=0) > 0].T)
-
-
 def _bound_of_likely(programme: ChannelProgramme, terms: Terms) -> float:
     """The bound of the places that cost anything, where they are few: zero without them.
 
@@ -350,21 +297,6 @@ def _bound_of_likely(programme: ChannelProgramme, terms: Terms) -> float:
     alone = ChannelProgramme(np.ascontiguousarray(cost), np.ascontiguousarray(metric))
     limit = None if likely.size <= AT_ONCE else terms.limit_s
     return _solve(alone, Terms(LIKELY_GAP, limit, start=terms.start)).lower
-
-
-def simple_solution(programme: ChannelProgramme, start: FloatArray | None = None) -> LpResult:
-    """The best of the simple channels and `start`, remapped, with simple bounds.
-
-    A private channel's rows differ by a factor of at most e^D, D the diameter, so no
-    loss is below e^{-D} times the uninformed loss; nor below that of no privacy at all.
-    """
-    diameter = float(programme.metric.max(initial=0.0))
-    uninformed = float(programme.cost.sum(axis=1).min())
-    lower = max(np.exp(-diameter) * uninformed, float(programme.cost.min(axis=0).sum()))
-    best = best_start(programme) if start is None else best_start(programme, start)
-    upper = programme.value(best)
-    status = "optimal" if upper <= lower else "stalled"
-    return LpResult(upper, min(lower, upper), best, status, "closed form", 0)
 
 
 def _better(first: LpResult, second: LpResult) -> LpResult:

@@ -38,8 +38,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.lapack import cholesky, cholesky_inverse
-from whereish.solvers.optimal.barrier.rows import Pairs
-from whereish.solvers.optimal.first_order.groups import LANES, near_groups
+from whereish.solvers.optimal.first_order.groups import Near, both_ways, groups_within
 from whereish.solvers.optimal.first_order.sweeps import (
     Singles,
     Weighted,
@@ -56,7 +55,6 @@ __all__ = ["FirstOrder", "Singles"]
 
 _RELAXATION = np.float32(1.9)
 _PROXIMAL = 1e-6
-_MOST_GROUPS, _LEAST_WIDTH = 16, 48  # narrower groups suit better, but their sweeps are slower
 _BALANCE, _LATER_BALANCE = 6.0, 4.0  # |U| / |S| to begin with, and when weights are renewed
 _POWER, _LATER_POWER = 0.25, 0.35  # of multipliers over slacks; 1/2 would make both alike
 _FLOOR = 0.01  # of the mean multiplier and slack, added to those of a row
@@ -72,6 +70,7 @@ class _Group:
     """Some of the outputs, for one thread at a time: how they are scaled, and where they stand."""
 
     outputs: NDArray[np.intp]
+    near: Near
     rows: Weighted
     inverse: Singles
     proximal: np.float32
@@ -85,6 +84,7 @@ class _Unscaled(NamedTuple):
     """A group's outputs, columns, slacks and multipliers in units of the programme."""
 
     outputs: NDArray[np.intp]
+    near: Near
     x: Singles
     slack: Singles
     multiplier: Singles
@@ -107,15 +107,21 @@ class FirstOrder:
     ----------
     duals : (n,) array
         mu of the best bound so far, which is its sum; to begin with, that of no privacy.
+    sums_duals : (n,) array
+        The multipliers of the sums, their mean over the last round.
     """
 
-    def __init__(self, programme: ChannelProgramme, pairs: NDArray[np.intp]) -> None:
-        self.programme = programme
-        self.rows = _both_ways(pairs, programme.closeness)
+    def __init__(
+        self, programme: ChannelProgramme, pairs: NDArray[np.intp], reach: float = np.inf
+    ) -> None:
+        """Columns are zero, and rows free, beyond `reach` nats from every output of a group."""
+        self.programme, self.reach = programme, reach
+        self.rows = both_ways(pairs, programme.closeness)
         self._anchors = anchors(programme)
         self._cost = self._capped()
         self._sweeps, self._renewal = 0, _FIRST_RENEWAL
         self.duals = programme.cost.min(axis=0)
+        self.sums_duals = self.duals
         self._scale(self._start(), _POWER, _BALANCE)
         ends = np.concatenate([self.rows.source, self.rows.target])
         self._most_rows = int(np.bincount(ends).max())
@@ -136,23 +142,23 @@ class FirstOrder:
     def _start(self) -> list[_Unscaled]:
         """X of the tight mechanism with its slacks and the flows of its duals."""
         start, mu = near_tight(self.programme), tight_duals(self.programme)
-        source, target, a = self.rows
-        begin = np.searchsorted(target, np.arange(self.programme.n + 1))
+        begin = np.searchsorted(self.rows.target, np.arange(self.programme.n + 1))
 
-        def started(outputs: NDArray[np.intp]) -> _Unscaled:
-            x = np.ascontiguousarray(start[:, outputs], np.float32)
+        def started(group: tuple[NDArray[np.intp], Near]) -> _Unscaled:
+            outputs, near = group
+            source, target, a = near.pairs
+            x = np.ascontiguousarray(start[np.ix_(near.places, outputs)], np.float32)
             flows = np.empty((source.size, outputs.size), np.float32)
             for at, z in enumerate(outputs):
                 reduced, centre = self._cost[z] - mu, self._anchors[z]
                 flows[:, at] = inward_flows(
                     reduced, self.programme.metric, centre, begin, self.rows
-                )
+                )[near.rows]
             slack = x[target] - a.astype(np.float32)[:, None] * x[source]
             slack = np.where(flows > 0, np.float32(0.0), np.maximum(slack, np.float32(0.0)))
-            return _Unscaled(outputs, x, slack, flows)
+            return _Unscaled(outputs, near, x, slack, flows)
 
-        width = max(_LEAST_WIDTH, LANES * -(-len(self._cost) // (_MOST_GROUPS * LANES)))
-        groups = near_groups(self.programme.metric, self._anchors, width)
+        groups = groups_within(self.programme.metric, self._anchors, self.rows, self.reach)
         return in_threads(started, groups)
 
     def _scale(self, groups: list[_Unscaled], power: float, balance: float) -> None:
@@ -169,27 +175,29 @@ class FirstOrder:
         found = in_threads(lambda both: self._group(*both), zip(groups, weights, strict=True))
         self._groups = [scaled for scaled, _ in found]
         total = np.zeros(self.programme.metric.shape)
-        for scaled, inverse in found:
-            total += scaled.outputs.size * inverse
+        for group, (scaled, inverse) in zip(groups, found, strict=True):
+            total[np.ix_(group.near.places, group.near.places)] += scaled.outputs.size * inverse
         self._coupling = np.linalg.inv(total)
 
     def _group(self, group: _Unscaled, weight: FloatArray) -> tuple[_Group, FloatArray]:
-        source, target, a = self.rows
+        near = group.near
+        source, target, a = near.pairs
         w = weight.astype(np.float32)
         rows = Weighted(source, target, w, (w * a).astype(np.float32))
-        normal = normal_matrix(rows, self.programme.n)
+        normal = normal_matrix(rows, near.places.size)
         proximal = _PROXIMAL * float(np.diagonal(normal).mean())
         normal[np.diag_indices_from(normal)] += proximal
         inverse = _inverse(normal)
         v = group.slack * w[:, None]
         v -= group.multiplier / (w[:, None] * np.float32(self.penalty))
-        cost = np.ascontiguousarray(self._cost[group.outputs].T / self.penalty, np.float32)
+        mine = self._cost[np.ix_(group.outputs, near.places)]
+        cost = np.ascontiguousarray(mine.T / self.penalty, np.float32)
         pulled = np.empty_like(cost)
         pull_absolute(v, rows, pulled)
         single = inverse.astype(np.float32)
         x = group.x
         return (
-            _Group(group.outputs, rows, single, np.float32(proximal), x, v, pulled, cost),
+            _Group(group.outputs, near, rows, single, np.float32(proximal), x, v, pulled, cost),
             inverse,
         )
 
@@ -197,14 +205,14 @@ class FirstOrder:
         w, zero = group.rows.weight[:, None], np.float32(0.0)
         slack = np.asarray(np.maximum(group.v, zero) / w, np.float32)
         multiplier = np.maximum(-group.v, zero) * (w * np.float32(self.penalty))
-        return _Unscaled(group.outputs, group.x, slack, multiplier)
+        return _Unscaled(group.outputs, group.near, group.x, slack, multiplier)
 
     @property
     def x(self) -> Singles:
         """The channel, (n, outputs), stochastic and nearly private."""
-        out = np.empty((self.programme.n, len(self._cost)), np.float32)
+        out = np.zeros((self.programme.n, len(self._cost)), np.float32)
         for group in self._groups:
-            out[:, group.outputs] = group.x
+            out[np.ix_(group.near.places, group.outputs)] = group.x
         return out
 
     def iterate(self, times: int) -> None:
@@ -214,10 +222,12 @@ class FirstOrder:
             np.subtract(group.pulled, group.cost, out=group.pulled)
             np.add(group.pulled, group.proximal * group.x, out=group.pulled)
             np.matmul(group.inverse, group.pulled, out=group.x)
-            return np.asarray(group.x.sum(axis=1, dtype=np.float64))
+            sums = np.zeros(self.programme.n)
+            sums[group.near.places] = group.x.sum(axis=1, dtype=np.float64)
+            return sums
 
         def move(group: _Group) -> None:
-            np.add(group.x, (group.inverse @ missing)[:, None], out=group.x)
+            np.add(group.x, (group.inverse @ missing[group.near.places])[:, None], out=group.x)
             sweep(group.x, group.v, group.rows, _RELAXATION, group.pulled)
 
         def move_and_solve(group: _Group) -> FloatArray:
@@ -227,8 +237,9 @@ class FirstOrder:
         with workers(threads=min(allowed_threads(), len(self._groups))) as team:
             for sweeps in range(times):
                 found = team.map(move_and_solve if sweeps else solve, self._groups)
-                sums = sum(found, np.zeros(self.programme.n))
-                missing = (self._coupling @ (1.0 - sums)).astype(np.float32)
+                exactly = self._coupling @ (1.0 - sum(found, np.zeros(self.programme.n)))
+                missing = exactly.astype(np.float32)
+                self._summed += self.penalty * exactly
             if times:
                 team.map(move, self._groups)
 
@@ -238,7 +249,7 @@ class FirstOrder:
             self._scale(in_threads(self._unscaled, self._groups), _LATER_POWER, _LATER_BALANCE)
             self._renewal *= 2
         total = [np.zeros(group.x.shape) for group in self._groups]
-        samples, self._largest = 0, 0.0
+        samples, self._largest, self._summed = 0, 0.0, np.zeros(self.programme.n)
         times = min(times, (_SAMPLES_AT_MOST - 8) * _SAMPLE_PERIOD)
         while samples * _SAMPLE_PERIOD < times and not (samples and over()):
             self.iterate(_SAMPLE_PERIOD)
@@ -247,12 +258,14 @@ class FirstOrder:
             total = [mean + new for mean, new in zip(total, last, strict=True)]
             samples += 1
         self._sweeps += samples * _SAMPLE_PERIOD
+        self.sums_duals = self._summed / (samples * _SAMPLE_PERIOD)
+        self._mean = [one / samples for one in total]
         self._improve(last)
-        self._improve([one / samples for one in total])
+        self._improve(self._mean)
         return math.fsum(self.duals)
 
     def _pulled(self, group: _Group) -> FloatArray:
-        return pull_multipliers(group.v, group.rows.weight, self.rows)
+        return pull_multipliers(group.v, group.rows.weight, group.near.pairs)
 
     def _improve(self, pulled: list[FloatArray]) -> None:
         """Take mu_x = min_z (c_z - G' y_z)_x if its sum, the Lagrangian bound, is the best so far.
@@ -263,13 +276,27 @@ class FirstOrder:
         """
         least = np.full(self.programme.n, np.inf)
         for group, pull in zip(self._groups, pulled, strict=True):
-            reduced = self.programme.cost[group.outputs].T - self.penalty * pull
+            reduced = self.programme.cost[group.outputs].T.copy()
+            reduced[group.near.places] -= self.penalty * pull
             least = np.minimum(least, reduced.min(axis=1))
-        summed = self._most_rows * self.penalty * self._largest
-        steps = self._most_rows + _SAMPLES_AT_MOST
-        least -= steps * np.finfo(float).eps * (self.programme.cost.max(axis=0) + summed)
+        least -= self._rounded
         if math.fsum(least) > math.fsum(self.duals):
             self.duals = least
+
+    @property
+    def _rounded(self) -> FloatArray:
+        """What rounding may have added to an entry of c - G' y, for every place."""
+        summed = self._most_rows * self.penalty * self._largest
+        steps = self._most_rows + _SAMPLES_AT_MOST
+        eps = float(np.finfo(float).eps)
+        return np.asarray(steps * eps * (self.programme.cost.max(axis=0) + summed))
+
+    def reduced_costs(self) -> FloatArray:
+        """c_z - G' y_z of the mean multipliers of the last round, (outputs, n), never above."""
+        reduced = self.programme.cost - self._rounded
+        for group, pull in zip(self._groups, self._mean, strict=True):
+            reduced[np.ix_(group.outputs, group.near.places)] -= self.penalty * pull.T
+        return reduced
 
     def _note_largest(self) -> None:
         """The largest y / penalty of any row since it was last forgotten."""
@@ -278,13 +305,6 @@ class FirstOrder:
             return float((group.v * group.rows.weight[:, None]).min())
 
         self._largest = max(self._largest, -min(in_threads(least, self._groups)))
-
-
-def _both_ways(pairs: NDArray[np.intp], closeness: FloatArray) -> Pairs:
-    """Both directions of every pair, ordered by target."""
-    both = np.concatenate([pairs, pairs[:, ::-1]])
-    source, target = both[np.lexsort((both[:, 0], both[:, 1]))].T
-    return Pairs(source.astype(np.int32), target.astype(np.int32), closeness[source, target])
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:

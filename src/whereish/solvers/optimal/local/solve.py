@@ -38,6 +38,8 @@ CHEAP, WORTH = 0.004, 0.02
 """Mean of (core / places)^3 up to which a wider radius is taken, and the narrowest worth it."""
 MOST_WORK = 1e9
 """Sum of core^3 over the outputs: about a second for a step."""
+LITTLE_WORK = 1e8
+"""The same of cores with which a solve takes seconds."""
 NEIGHBOURS = 24
 """Places near a place, of which some may take over what it gains."""
 AIM, JOINED, VIOLATED = 0.2, 0.1, 0.2
@@ -76,6 +78,12 @@ class Neighbourhoods:
             if self._is_worth(radius, CHEAP):
                 return radius
         return RADII[-1] if self._is_worth(RADII[-1], WORTH) else None
+
+    @property
+    def are_small(self) -> bool:
+        """Whether even the widest cores take next to no time, as on roads."""
+        cubes = (self.away <= RADII[0]).sum(axis=1).astype(np.float64) ** 3
+        return bool(cubes.sum() <= LITTLE_WORK)
 
     def _is_worth(self, radius: float, share: float) -> bool:
         cubes = (self.away <= radius).sum(axis=1).astype(np.float64) ** 3

@@ -19,11 +19,18 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
-from whereish.solvers.optimal.programme import ChannelProgramme
+from whereish.solvers.optimal.programme import ChannelProgramme, LpResult
 from whereish.solvers.optimal.repair import Spare, complete, tight_matrix
 from whereish.solvers.optimal.start.merging import merge
 
-__all__ = ["best_start", "level_weights", "normalised_matrix", "spare_channel", "strictly_private"]
+__all__ = [
+    "best_start",
+    "level_weights",
+    "normalised_matrix",
+    "simple_solution",
+    "spare_channel",
+    "strictly_private",
+]
 
 _ROUNDS = 60
 _DIAMETERS = (0.1, 0.5)
@@ -50,6 +57,21 @@ def best_start(programme: ChannelProgramme, *others: FloatArray) -> FloatArray:
         if merged is not None and merged.first.size <= _MOST_GROUPS:
             candidates.append(programme.merged(merged.lift(_simple(merged.above))))
     return min(candidates, key=programme.value)
+
+
+def simple_solution(programme: ChannelProgramme, start: FloatArray | None = None) -> LpResult:
+    """The best of the simple channels and `start`, remapped, with simple bounds.
+
+    A private channel's rows differ by a factor of at most e^D, D the diameter, so no
+    loss is below e^{-D} times the uninformed loss; nor below that of no privacy at all.
+    """
+    diameter = float(programme.metric.max(initial=0.0))
+    uninformed = float(programme.cost.sum(axis=1).min())
+    lower = max(np.exp(-diameter) * uninformed, float(programme.cost.min(axis=0).sum()))
+    best = best_start(programme) if start is None else best_start(programme, start)
+    upper = programme.value(best)
+    status = "optimal" if upper <= lower else "stalled"
+    return LpResult(upper, min(lower, upper), best, status, "closed form", 0)
 
 
 def _simple(programme: ChannelProgramme) -> FloatArray:

@@ -60,10 +60,17 @@ def early_duals(programme: ChannelProgramme) -> FloatArray:
     return paid_duals(programme, mu)
 
 
-def paid_duals(programme: ChannelProgramme, mu: FloatArray) -> FloatArray:
-    """mu lowered, output by output, by what places cannot pay for."""
+def paid_duals(
+    programme: ChannelProgramme, mu: FloatArray, reduced: FloatArray | None = None
+) -> FloatArray:
+    """mu lowered, output by output, by what places cannot pay for.
+
+    `reduced`, (outputs, n), is what some multipliers y >= 0 leave of the costs, c - G' y or less:
+    what they have moved need not be moved by the rule.
+    """
     middles, near = anchors(programme), _nearest(programme)
-    cost, metric, closeness = programme.cost, programme.metric, programme.closeness
+    cost = programme.cost if reduced is None else reduced
+    metric, closeness = programme.metric, programme.closeness
     return np.asarray(_paid(cost, mu, middles, metric, closeness, near, False))
 
 
