@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.solvers.eikonal.cells import BuiltLaw, RoundProgress
+from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.splines.bound import SplineSlopes
 from whereish.solvers.splines.points import point_grid
 from whereish.solvers.splines.shares import EdgeShares
@@ -36,7 +37,11 @@ PROOF_BAR = 0.995
 """Slopes above that share of eps are bounded sharply in a proof, which says how much is used."""
 
 _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and after it
-_HELD = (3, 8)  # rounds for which what is far is held, while shares rise and while they fall
+_MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
+_MANY_RISING = 6  # rounds in which shares may rise then
+MANY_BAR = 0.9997
+_NEARLY = 1e-3
+_HELD = 3  # rounds, while shares rise, for which the points that matter are held
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
 _SOLVED = 2  # rounds of falling with weights solved again; then these are held
 _ROUNDS = 60
@@ -59,61 +64,91 @@ class Search:
     Attributes
     ----------
     points : its slopes at points.
-    proof : proven ones.
+    proof : the law in integers and proven slopes, sharp above a bar.
     at : the law of shares of edges, found from another.
     progress : told every round and its largest slope.
     """
 
     points: PointSlopes
-    proof: Callable[[BuiltLaw], SplineSlopes]
+    proof: Callable[[BuiltLaw, float], tuple[BuiltLaw, SplineSlopes]]
     at: Callable[[EdgeShares, BuiltLaw, bool], BuiltLaw]
     progress: RoundProgress | None
 
 
 def settled(built: BuiltLaw, search: Search) -> BuiltLaw:
     """The law after the rounds, certified."""
-    state = _State(built, EdgeShares.whole(built.used.shape), search)
+    state = _State(built, search)
+    if built.used.size >= _MANY:
+        return _settled_with_many(state, search)
     state.rise(_RISING[0])
-    found = search.proof(state.built)
-    state.learn(found)
+    state.learn(search.proof(state.built, PROOF_BAR)[1], PROOF_BAR)
     state.rise(_RISING[1])
     for number in range(_PROOFS):
         state.fall(_SOLVED if number == 0 else 0)
-        found = search.proof(state.built)
+        exact, found = search.proof(state.built, PROOF_BAR)
         if found.factors.max() <= 1.0:
             break
-        state.learn(found)
-    return _scaled(state.built, found, state.shares, search)
+        state.learn(found, PROOF_BAR)
+    return _scaled(exact, found, state.shares, search)
+
+
+def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
+    """As :func:`settled` for many nodes, on which a proof costs more than a tenth of a per cent.
+
+    Shares fall until slopes at points are nearly eps, twice, with a proof in between; then the
+    quantum of all prices falls by what is left.  That changes no path, so that slopes fall by as
+    much wherever they are, and the next proof nearly always succeeds.
+    """
+    state.rise(_MANY_RISING)
+    state.fall(_SOLVED, _NEARLY)
+    state.learn(search.proof(state.built, MANY_BAR)[1], MANY_BAR)
+    state.fall(0, _NEARLY)
+    built, share = state.built, 1.0 - _NEARLY
+    for _ in range(_SCALINGS):
+        built, found = search.proof(_at_quantum(built, share), MANY_BAR)
+        worst = float(found.factors.max())
+        if worst <= 1.0:
+            return replace(built, gradient_factor=worst, acceptance=found.acceptance)
+        share = max((1.0 - _MARGIN / 4) / worst, _FALL)
+    raise SolverError("lowering the privacy map for places between cells did not settle")
+
+
+def _at_quantum(built: BuiltLaw, share: float) -> BuiltLaw:
+    """The law with a share of its quantum."""
+    law = built.law
+    metric = GraphMetric(law.metric.weights, share * law.metric.quantum)
+    return replace(built, law=replace(law, metric=metric))
 
 
 class _State:
     """The law of a search, the shares of its edges, and what points are known to lack."""
 
-    def __init__(self, built: BuiltLaw, shares: EdgeShares, search: Search) -> None:
-        self.built, self.shares, self._search = built, shares, search
+    def __init__(self, built: BuiltLaw, search: Search) -> None:
+        self.built, self.shares = built, EdgeShares.whole(built.used.shape)
+        self._search = search
         self._missing = np.full(built.used.shape, _UNKNOWN)
-        self._age = 0
         self._last = np.zeros(0)
-        self._whole: tuple[BuiltLaw, FloatArray] | None = None  # a law and its slopes
+        # A law, whether all of its squares were looked at, and its slopes at points.
+        self._known: tuple[BuiltLaw, bool, FloatArray] | None = None
 
     def rise(self, rounds: int) -> None:
         """Rounds in which shares fall where slopes exceed eps, and rise where there is room."""
-        for _ in range(rounds):
-            slopes = self._slopes(self._age % _HELD[0] == 0)
+        for number in range(rounds):
+            slopes = self._slopes(number % _HELD == 0)
             self._take(EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(_DAMPED))
 
-    def fall(self, solved: int) -> None:
-        """Rounds in which shares fall, until no slope at a point exceeds eps.
+    def fall(self, solved: int, above: float = 0.0) -> None:
+        """Rounds in which shares fall, until no slope at a point exceeds eps by a share `above`.
 
         In so many of them weights are solved again, then they are held.
         """
         changed = None
         for number in range(_ROUNDS):
-            slopes = self._slopes(self._age % _HELD[1] == 0, changed)
-            if slopes.max() <= 1.0:
-                slopes = self._slopes(True)
+            slopes = self._slopes(number == 0, changed)
+            if changed is not None and slopes.max() <= 1.0 + above:
+                slopes = self._slopes(False)
             worst = float(slopes.max())
-            if worst <= 1.0:
+            if worst <= 1.0 + above:
                 return
             # All that is within the aim falls: else neighbours would push each other over in turn.
             left = EdgeShares.left_by(point_grid(slopes) / (1.0 - _FALL_AIM)).damped(0.0)
@@ -123,10 +158,10 @@ class _State:
             here = _around(_around(slopes.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
             changed = None if solve or number >= _LOCAL_ROUNDS else here
 
-    def learn(self, proven: SplineSlopes) -> None:
-        """What points lack of slopes that were proven."""
+    def learn(self, proven: SplineSlopes, bar: float) -> None:
+        """What points lack of slopes that were proven, sharply above a bar."""
         points = self._slopes(True).max(axis=(2, 3)) - self._missing
-        missing = np.where(proven.factors > PROOF_BAR, proven.factors - points, self._missing)
+        missing = np.where(proven.factors > bar, proven.factors - points, self._missing)
         missing += _SAFE * (proven.factors > 1.0)
         self._missing = np.minimum(missing, _MOST_MISSING)
 
@@ -135,17 +170,16 @@ class _State:
 
         If only those in some squares have changed, the others are as they were.
         """
-        points, known = self._search.points, self._whole
-        if known is not None and known[0] is self.built:
-            found = known[1]
+        points, known = self._search.points, self._known
+        if known is not None and known[0] is self.built and known[1]:
+            found = known[2]
         elif whole:
-            found = points.hold(self.built)
-            self._age, self._whole = 1, (self.built, found)
+            found = points.everywhere(self.built)
         else:
-            found = points.near(self.built, changed)
-            self._age += 1
+            found = points.chosen(self.built, changed)
             if changed is not None:
                 found = np.where(changed[:, :, None, None], found, self._last)
+        self._known = self.built, changed is None, found
         self._last = found
         slopes = found + self._missing[:, :, None, None]
         if self._search.progress is not None:
@@ -178,8 +212,7 @@ def _scaled(built: BuiltLaw, found: SplineSlopes, shares: EdgeShares, search: Se
         elif certified is not None:
             break
         shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, PROOF_BAR), _FALL))
-        built = search.at(shares, built, False)
-        found = search.proof(built)
+        built, found = search.proof(search.at(shares, built, False), PROOF_BAR)
     if certified is None:
         raise SolverError("lowering the privacy map for places between cells did not settle")
     return certified

@@ -68,15 +68,6 @@ def points_between(built: BuiltLaw, eps: FloatArray, cell: tuple[float, float]) 
     return PointSlopes(built, eps, cell).everywhere(built)
 
 
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """Points that matter, and how far means and slopes of what is near were off there."""
-
-    chosen: Chosen
-    means: FloatArray
-    missing: FloatArray
-
-
 class PointSlopes:
     """|grad ln P| / eps at points around every node of similar laws on one map.
 
@@ -92,46 +83,29 @@ class PointSlopes:
         self._points = all_points(built.used.shape)
         if lattice.half_rim:
             _leave_out_rim(self._points)
-        steepest = _NEAR_CELLS * float(eps.max()) * max(self._sides)
-        self._horizon = min(max(_NEAR, steepest), _FARTHEST)
-        self._held: _Held | None = None
+        self._chosen: Chosen | None = None
 
     def everywhere(self, built: BuiltLaw) -> FloatArray:
-        """(rows, cols, 5, 5) slopes at all points, of all reports; 0 outside the map."""
-        laws = spline_laws(built)
-        means = sampled_means(laws, self._sides, self._points)
-        return self._slopes(laws, self._points, means)
-
-    def hold(self, built: BuiltLaw) -> FloatArray:
-        """As :meth:`everywhere`, and what the next ones take from it."""
-        laws, near = spline_laws(built), spline_laws(built, self._horizon)
-        means = sampled_means(laws, self._sides, self._points)
-        slopes = self._slopes(laws, self._points, means)
-        chosen = self._points & _matter(slopes)
-        off = means - sampled_means(near, self._sides, chosen)
-        seen = chosen.copy()
-        share_points(seen)
-        missing = np.where(seen, slopes - self._slopes(near, chosen, means), 0.0)
-        self._held = _Held(chosen, off, missing)
+        """(rows, cols, 5, 5) slopes at all points; 0 outside the map."""
+        slopes = self._slopes(built, self._points)
+        self._chosen = self._points & _matter(slopes)
         return slopes
 
-    def near(self, built: BuiltLaw, squares: NDArray[np.bool_] | None = None) -> FloatArray:
-        """The same from what is near, at the points that matter; elsewhere 0.
+    def chosen(self, built: BuiltLaw, squares: NDArray[np.bool_] | None = None) -> FloatArray:
+        """The same at the points that mattered when all were looked at; elsewhere 0.
 
         With `squares` (rows, cols) it is looked at these alone.
         """
-        held = self._held
-        if held is None:
-            return self.hold(built)
-        chosen, laws = held.chosen, spline_laws(built, self._horizon)
+        if self._chosen is None:
+            return self.everywhere(built)
+        chosen = self._chosen
         if squares is not None:
             chosen = chosen & squares[:, :, None, None]
-        seen = chosen.copy()
-        share_points(seen)
-        means = sampled_means(laws, self._sides, chosen) + held.means
-        return np.where(seen, self._slopes(laws, chosen, means) + held.missing, 0.0)
+        return self._slopes(built, chosen)
 
-    def _slopes(self, laws: CellLaws, chosen: Chosen, means: FloatArray) -> FloatArray:
+    def _slopes(self, built: BuiltLaw, chosen: Chosen) -> FloatArray:
+        laws = spline_laws(built)
+        means = sampled_means(laws, self._sides, chosen)
         return sampled_slopes(laws, self._levels, self._sides, chosen=chosen, means=means)
 
 
