@@ -19,7 +19,7 @@ from whereish.mechanisms.maps import entries
 from whereish.mechanisms.maps.options import Places
 from whereish.mechanisms.saved import Artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.solvers.eikonal.between import PROOF_BAR, slopes_between
+from whereish.solvers.eikonal.between import proof_bar, slopes_between
 from whereish.solvers.eikonal.bilinear.places import gradient_factors, prices_on_places
 from whereish.solvers.eikonal.cells import BuiltLaw, inner_cells, prices_on_cells
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, edges_between, worst_edge
@@ -152,7 +152,7 @@ def recertified(
     if places != "cells" and privacy_map.values.size > 1:
         asked, sides = privacy_map.plane_levels(divided), privacy_map.sides
         if places == "continuous":
-            slopes = slopes_between(built, asked, sides, bar=PROOF_BAR)
+            slopes = slopes_between(built, asked, sides, bar=proof_bar(built.used.size))
             gradients, acceptance = slopes.factors, slopes.acceptance
         else:
             gradients = gradient_factors(built, asked, sides)

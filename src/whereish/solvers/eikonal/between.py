@@ -40,7 +40,7 @@ from whereish.solvers.eikonal.certify import (
 from whereish.solvers.eikonal.margin import framed
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.rounding_norm import longest_side
-from whereish.solvers.eikonal.settling import PROOF_BAR, Search, settled
+from whereish.solvers.eikonal.settling import Search, proof_bar, settled
 from whereish.solvers.eikonal.weights import Inverse, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
@@ -54,13 +54,13 @@ from whereish.solvers.splines.slopes import PointSlopes, points_between, slopes_
 from whereish.threads import one_blas_thread
 
 __all__ = [
-    "PROOF_BAR",
     "SHARES",
     "cell_laws",
     "geometric_laws",
     "law_between",
     "points_between",
     "prices_between",
+    "proof_bar",
     "report_blocks",
     "slopes_between",
 ]
@@ -133,9 +133,9 @@ def law_between(
         edges = shares.of(first_edges, last.frame, neighbours)
         return _with_edges(last, np.minimum(edges, most), inverse if solve else None)
 
-    def proof(law: BuiltLaw, bar: float) -> tuple[BuiltLaw, SplineSlopes]:
+    def proof(law: BuiltLaw) -> tuple[BuiltLaw, SplineSlopes]:
         exact = _in_integers(law)
-        return exact, slopes_between(exact, eps, cell, bar=bar)
+        return exact, slopes_between(exact, eps, cell, bar=proof_bar(law.used.size))
 
     points = PointSlopes(built, eps, cell)
     return settled(built, Search(points=points, proof=proof, at=at, progress=progress))

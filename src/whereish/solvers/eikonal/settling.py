@@ -8,10 +8,13 @@ exceeds eps.  Proofs and rounds that fall follow in turn until one certifies the
 not end, all edges fall alike: the slopes are at most the edges' prices per length, so that a small
 enough share of all edges passes.
 
-Most rounds take their slopes from what is near (:mod:`~whereish.solvers.splines.slopes`); rounds
-that only fall hold the weights, and look only around what fell.  Neither decides anything: what is
-near is compared with all reports now and then and before every proof, and the proof looks at
-everything.
+Prices are multiples of a quantum, and an edge that falls by one moves the shortest paths of some
+reports elsewhere, too: where cells are small, the last tenths of a per cent take as many rounds as
+all before.  With many nodes these rounds end sooner, and the quantum itself falls by what is left:
+then all distances fall alike, and no path moves.
+
+Most rounds look at the points that mattered before, and rounds that only fall hold the weights, and
+look only around what fell.  None of that decides anything: the proof looks at everything.
 """
 
 from __future__ import annotations
@@ -31,16 +34,14 @@ from whereish.solvers.splines.points import point_grid
 from whereish.solvers.splines.shares import EdgeShares
 from whereish.solvers.splines.slopes import PointSlopes
 
-__all__ = ["PROOF_BAR", "Search", "settled"]
+__all__ = ["Search", "proof_bar", "settled"]
 
-PROOF_BAR = 0.995
-"""Slopes above that share of eps are bounded sharply in a proof, which says how much is used."""
-
+_BAR = 0.995  # of eps: slopes above that are bounded sharply in a proof, which says what is used
+_MANY_BAR = 0.9997  # likewise with many nodes, where that costs as much as the rest of the proof
 _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and after it
 _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
 _MANY_RISING = 6  # rounds in which shares may rise then
-MANY_BAR = 0.9997
-_NEARLY = 1e-3
+_NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
 _HELD = 3  # rounds, while shares rise, for which the points that matter are held
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
 _SOLVED = 2  # rounds of falling with weights solved again; then these are held
@@ -64,15 +65,20 @@ class Search:
     Attributes
     ----------
     points : its slopes at points.
-    proof : the law in integers and proven slopes, sharp above a bar.
+    proof : the law in integers and proven slopes, sharp above :func:`proof_bar`.
     at : the law of shares of edges, found from another.
     progress : told every round and its largest slope.
     """
 
     points: PointSlopes
-    proof: Callable[[BuiltLaw, float], tuple[BuiltLaw, SplineSlopes]]
+    proof: Callable[[BuiltLaw], tuple[BuiltLaw, SplineSlopes]]
     at: Callable[[EdgeShares, BuiltLaw, bool], BuiltLaw]
     progress: RoundProgress | None
+
+
+def proof_bar(nodes: int) -> float:
+    """Share of eps above which the slopes of a law at so many nodes are bounded sharply."""
+    return _BAR if nodes < _MANY else _MANY_BAR
 
 
 def settled(built: BuiltLaw, search: Search) -> BuiltLaw:
@@ -81,14 +87,14 @@ def settled(built: BuiltLaw, search: Search) -> BuiltLaw:
     if built.used.size >= _MANY:
         return _settled_with_many(state, search)
     state.rise(_RISING[0])
-    state.learn(search.proof(state.built, PROOF_BAR)[1], PROOF_BAR)
+    state.learn(search.proof(state.built)[1])
     state.rise(_RISING[1])
     for number in range(_PROOFS):
         state.fall(_SOLVED if number == 0 else 0)
-        exact, found = search.proof(state.built, PROOF_BAR)
+        exact, found = search.proof(state.built)
         if found.factors.max() <= 1.0:
             break
-        state.learn(found, PROOF_BAR)
+        state.learn(found)
     return _scaled(exact, found, state.shares, search)
 
 
@@ -101,11 +107,11 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
     """
     state.rise(_MANY_RISING)
     state.fall(_SOLVED, _NEARLY)
-    state.learn(search.proof(state.built, MANY_BAR)[1], MANY_BAR)
-    state.fall(0, _NEARLY)
+    state.learn(search.proof(state.built)[1])
+    state.fall(0, _NEARLY, least=1.0)
     built, share = state.built, 1.0 - _NEARLY
     for _ in range(_SCALINGS):
-        built, found = search.proof(_at_quantum(built, share), MANY_BAR)
+        built, found = search.proof(_at_quantum(built, share))
         worst = float(found.factors.max())
         if worst <= 1.0:
             return replace(built, gradient_factor=worst, acceptance=found.acceptance)
@@ -137,10 +143,11 @@ class _State:
             slopes = self._slopes(number % _HELD == 0)
             self._take(EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(_DAMPED))
 
-    def fall(self, solved: int, above: float = 0.0) -> None:
+    def fall(self, solved: int, above: float = 0.0, least: float = 0.0) -> None:
         """Rounds in which shares fall, until no slope at a point exceeds eps by a share `above`.
 
-        In so many of them weights are solved again, then they are held.
+        In so many of them weights are solved again, then they are held.  Shares fall beside slopes
+        of more than `least`.
         """
         changed = None
         for number in range(_ROUNDS):
@@ -150,23 +157,26 @@ class _State:
             worst = float(slopes.max())
             if worst <= 1.0 + above:
                 return
-            # All that is within the aim falls: else neighbours would push each other over in turn.
-            left = EdgeShares.left_by(point_grid(slopes) / (1.0 - _FALL_AIM)).damped(0.0)
+            # All that is within the aim falls, or else neighbours would push each other over in
+            # turn; but not all over again where little is left, since every fall moves some paths.
+            steep = np.where(slopes > least, slopes, 0.0)
+            left = EdgeShares.left_by(point_grid(steep) / (1.0 - _FALL_AIM)).damped(0.0)
             solve = number < solved
             self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
             # With weights held, slopes change where edges do.
-            here = _around(_around(slopes.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
+            here = _around(_around(steep.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
             changed = None if solve or number >= _LOCAL_ROUNDS else here
 
-    def learn(self, proven: SplineSlopes, bar: float) -> None:
-        """What points lack of slopes that were proven, sharply above a bar."""
+    def learn(self, proven: SplineSlopes) -> None:
+        """What points lack of slopes that were proven."""
+        bar = proof_bar(self.built.used.size)
         points = self._slopes(True).max(axis=(2, 3)) - self._missing
         missing = np.where(proven.factors > bar, proven.factors - points, self._missing)
         missing += _SAFE * (proven.factors > 1.0)
         self._missing = np.minimum(missing, _MOST_MISSING)
 
     def _slopes(self, whole: bool, changed: NDArray[np.bool_] | None = None) -> FloatArray:
-        """Slopes at points with what these lack, of all reports or of near ones.
+        """Slopes with what points lack, at all of these or those that matter.
 
         If only those in some squares have changed, the others are as they were.
         """
@@ -211,8 +221,8 @@ def _scaled(built: BuiltLaw, found: SplineSlopes, shares: EdgeShares, search: Se
                 break
         elif certified is not None:
             break
-        shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, PROOF_BAR), _FALL))
-        built, found = search.proof(search.at(shares, built, False), PROOF_BAR)
+        shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, _BAR), _FALL))
+        built, found = search.proof(search.at(shares, built, False))
     if certified is None:
         raise SolverError("lowering the privacy map for places between cells did not settle")
     return certified

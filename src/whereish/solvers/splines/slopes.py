@@ -1,16 +1,14 @@
-"""Slopes of a law between cells: proven ones, those at points, and these from what is near alone.
+"""Slopes of a law between cells: proven ones, and those at points.
 
 A search looks at the slopes at points many times, while edges change by per cents and then by less.
-What is far changes least: along a path the gradient of a far report is that of a near one, and
-little mass is far.  So a search looks at all points and all reports now and then, and in between
-only at the points at which a slope is about the largest around, and at the reports within a horizon
-(:class:`PointSlopes`); how far that was off the last time is added.
+So it looks at all points now and then, and in between only at those at which a slope is about the
+largest around (:class:`PointSlopes`).  All reports count every time: in a tenth of the squares the
+steepest is more than ten nats away.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,27 +24,23 @@ from whereish.solvers.splines.points import (
     point_grid,
     sampled_means,
     sampled_slopes,
-    share_points,
 )
 from whereish.solvers.splines.report_blocks import report_blocks
 
 __all__ = ["PointSlopes", "points_between", "slopes_between", "spline_laws"]
 
-_NEAR = 10.0  # nats: beyond lies 0.05% of the mass of a planar Laplace law
-_NEAR_CELLS = 6.0  # at their steepest, if that is farther
-_FARTHEST = 14.0
 _MATTERS = 0.01  # of eps: points so much below the largest of all windows around them do not
 
 
-def spline_laws(built: BuiltLaw, horizon: float | None = None) -> CellLaws:
-    """The laws at the nodes, with reports up to a `horizon` in nats."""
+def spline_laws(built: BuiltLaw) -> CellLaws:
+    """The laws at the nodes."""
     law, metric = built.law, built.metric_on_map
     rows, cols = metric.shape
     steps, used = metric.steps, metric.weights.astype(np.float64) * metric.quantum
     whole = float(law.table[0]) * float(law.weights.max())
     sums = law.sums[built.secrets].astype(np.float64).reshape(rows, cols)
     return CellLaws(
-        blocks=lambda: (block for _, block in report_blocks(built, horizon)),
+        blocks=lambda: (block for _, block in report_blocks(built)),
         log_sums=np.log(sums / whole),
         across=used[:, :-1, steps.index((0, 1))],
         along=used[:-1, :, steps.index((1, 0))],
