@@ -190,9 +190,7 @@ def _steepest_edges(
     return np.minimum(most, LIMIT).astype(np.uint16)
 
 
-def _with_edges(
-    built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse | None
-) -> BuiltLaw:
+def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse | None) -> BuiltLaw:
     """The law with other edges, and its weights, or new ones that are solved for from these.
 
     `inverse` makes the preconditioner of the latter.  Sums are not those of the law as yet: in the

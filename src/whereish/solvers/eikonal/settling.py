@@ -44,7 +44,11 @@ _MANY_RISING = 6  # rounds in which shares may rise then
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
 _HELD = 3  # rounds, while shares rise, for which the points that matter are held
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
-_SOLVED = 2  # rounds of falling with weights solved again; then these are held
+_SOLVED = range(2, 2)  # rounds of falling with weights solved again; then these are held,
+_MANY_SOLVED = range(2, 12)  # with many nodes only when slopes exceed eps no longer by
+_MUCH = 1.008
+_HELD_WEIGHTS = range(0)
+_MANY_ROUNDS = (20, 10)  # of falling with many nodes, before the first proof and after it
 _ROUNDS = 60
 _PROOFS = 5  # after which all edges fall alike
 _DAMPED = 0.5
@@ -90,7 +94,7 @@ def settled(built: BuiltLaw, search: Search) -> BuiltLaw:
     state.learn(search.proof(state.built)[1])
     state.rise(_RISING[1])
     for number in range(_PROOFS):
-        state.fall(_SOLVED if number == 0 else 0)
+        state.fall(_SOLVED if number == 0 else _HELD_WEIGHTS)
         exact, found = search.proof(state.built)
         if found.factors.max() <= 1.0:
             break
@@ -106,9 +110,9 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
     much wherever they are, and the next proof nearly always succeeds.
     """
     state.rise(_MANY_RISING)
-    state.fall(_SOLVED, _NEARLY)
+    state.fall(_MANY_SOLVED, _MANY_ROUNDS[0], above=_NEARLY)
     state.learn(search.proof(state.built)[1])
-    state.fall(0, _NEARLY, least=1.0)
+    state.fall(_HELD_WEIGHTS, _MANY_ROUNDS[1], above=_NEARLY, least=1.0)
     built, share = state.built, 1.0 - _NEARLY
     for _ in range(_SCALINGS):
         built, found = search.proof(_at_quantum(built, share))
@@ -143,14 +147,18 @@ class _State:
             slopes = self._slopes(number % _HELD == 0)
             self._take(EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(_DAMPED))
 
-    def fall(self, solved: int, above: float = 0.0, least: float = 0.0) -> None:
+    def fall(
+        self, solved: range, rounds: int = _ROUNDS, *, above: float = 0.0, least: float = 0.0
+    ) -> None:
         """Rounds in which shares fall, until no slope at a point exceeds eps by a share `above`.
 
-        In so many of them weights are solved again, then they are held.  Shares fall beside slopes
-        of more than `least`.
+        In the first of them, `solved.start`, weights are solved again, then up to `solved.stop`
+        while slopes exceed eps by much; then they are held: lowering much with weights held would
+        leave slopes of ln Z, and with them more to lower.  Shares fall beside slopes of more than
+        `least`.
         """
         changed = None
-        for number in range(_ROUNDS):
+        for number in range(rounds):
             slopes = self._slopes(number == 0, changed)
             if changed is not None and slopes.max() <= 1.0 + above:
                 slopes = self._slopes(False)
@@ -161,7 +169,7 @@ class _State:
             # turn; but not all over again where little is left, since every fall moves some paths.
             steep = np.where(slopes > least, slopes, 0.0)
             left = EdgeShares.left_by(point_grid(steep) / (1.0 - _FALL_AIM)).damped(0.0)
-            solve = number < solved
+            solve = number < solved.start or (number < solved.stop and worst > _MUCH)
             self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
             # With weights held, slopes change where edges do.
             here = _around(_around(steep.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
