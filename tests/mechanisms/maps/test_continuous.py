@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import whereish as wh
+from whereish.solvers.eikonal import settling
 
 
 def flat(shape: tuple[int, int] = (6, 7), per_m: float = 0.01) -> wh.PrivacyMap:
@@ -61,3 +62,15 @@ def test_reports_in_a_frame_and_along_a_line_are_nodes():
     line = wh.EikonalMechanism.build(flat((1, 6))).reports.centres()
     assert line[:, 1].tolist() == [50.0] * 7
     assert line[[0, 1, -1], 0].tolist() == [43.75, 100.0, 600 - 43.75]
+
+
+def test_a_file_that_was_proven_more_sharply_is_read(tmp_path, monkeypatch):
+    """As files of many nodes of before: what is bounded less sharply now must not refuse them."""
+    rng = np.random.default_rng(4)
+    levels = 1e-3 * np.exp(0.3 * rng.normal(size=(7, 7)))
+    mechanism = wh.EikonalMechanism.build(wh.PrivacyMap(levels, "500 m"))
+    assert mechanism.factor < 0.9993
+    mechanism.save(tmp_path / "sharp.npz")
+    monkeypatch.setattr(settling, "_MANY", 1)
+    read = wh.load(tmp_path / "sharp.npz")
+    assert read.factor <= mechanism.factor

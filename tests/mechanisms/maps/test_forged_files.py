@@ -23,11 +23,13 @@ from whereish.mechanisms.maps.query import EikonalQuery
 from whereish.mechanisms.saved import load_artefact, save_artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import stencil_factor
+from whereish.solvers.eikonal import settling
 from whereish.solvers.eikonal.bilinear.bound import square_factors
 from whereish.solvers.eikonal.bilinear.places import prices_on_places
 from whereish.solvers.eikonal.cells import prices_on_cells
 from whereish.solvers.eikonal.certify import metric_in_use
-from whereish.solvers.geodesic.graph_metric import GraphMetric
+from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
+from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.geodesic.masses import decay_table
 from whereish.solvers.splines.corners import corner_prices
 
@@ -592,3 +594,29 @@ def test_a_saved_map_whose_words_were_changed_is_refused(words, refusal, message
     arrays = {"used": levels.astype(np.float32)} if "places" in words else {}
     with pytest.raises(refusal, match=message):
         load(forge(mechanism, arrays, **words))
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, 1.001])
+def test_a_quantum_is_no_more_than_that_of_the_prices(forge, share):
+    mechanism = built("continuous", two_cells())
+    quantum = mechanism.built.law.metric.quantum
+    with pytest.raises(InvalidInput, match="quantum"):
+        load(forge(mechanism, quantum=share * quantum))
+
+
+def test_the_quantum_of_a_file_is_what_its_masses_are_made_of(forge):
+    mechanism = built("continuous", two_cells())
+    with pytest.raises(NotPrivate):
+        load(forge(mechanism, quantum=0.9 * mechanism.built.law.metric.quantum))
+
+
+def test_a_law_at_a_smaller_quantum_is_saved_and_loaded(monkeypatch, tmp_path):
+    monkeypatch.setattr(settling, "_MANY", 64)
+    i, j = np.mgrid[:9, :10]
+    levels = np.where((i // 4 + j // 5) % 2, 5e-3, 2e-3)
+    mechanism = EikonalMechanism.build(PrivacyMap(levels, cell="100 m"))
+    assert mechanism.built.law.metric.quantum < HORIZON / LIMIT
+    mechanism.save(tmp_path / "many.npz")
+    again = load(tmp_path / "many.npz")
+    assert again.built.law.metric.quantum == mechanism.built.law.metric.quantum
+    assert again.guarantee == mechanism.guarantee

@@ -7,6 +7,7 @@ import pytest
 
 from whereish.solvers.eikonal.between import slopes_between
 from whereish.solvers.eikonal.cells import BuiltLaw, framed_law, prices_on_cells
+from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.splines import bound
 from whereish.solvers.splines.report_blocks import report_blocks
 from whereish.solvers.splines.slopes import PointSlopes, points_between
@@ -26,27 +27,24 @@ def law_of(eps: np.ndarray, frame: int) -> BuiltLaw:
 
 
 @pytest.mark.parametrize("frame", [0, 2])
-@pytest.mark.parametrize("horizon", [None, 6.0])
-def test_blocks_are_right_where_they_are_seen_and_flat_elsewhere(frame, horizon):
+def test_blocks_are_right_where_they_are_seen_and_flat_elsewhere(frame):
     built = law_of(wide_map(), frame)
     law, (rows, cols) = built.law, built.used.shape
-    farthest = 65535 if horizon is None else round(horizon / law.metric.quantum)
-    distances = np.minimum(law.metric.distances(built.secrets), farthest)
+    distances = law.metric.distances(built.secrets)
     i, j = np.divmod(np.arange(rows * cols), cols)
     nine = (around(i, rows)[:, :, None] * cols + around(j, cols)[:, None, :]).reshape(-1, 9)
     table = law.table / float(law.table[0])
     whole = law.weights / float(law.weights.max())
     seen, unseen, reports = 0, 0, []
-    for index, (A, E, top) in report_blocks(built, horizon):
+    for index, (A, E, top) in report_blocks(built):
         reports.append(index)
         count = len(index)
         D = distances[:, index]
         flat = np.isneginf(top)
-        assert (D[nine[flat]] == farthest).all()
+        assert (D[nine[flat]] == LIMIT).all()
         looked_at = np.unique(nine[~flat])
         np.testing.assert_allclose(A[looked_at, :count], np.log(table[D[looked_at]]), rtol=1e-6)
-        lowered = table[D] - (0.0 if horizon is None else table[farthest])
-        mass = (lowered * whole[index])[looked_at]
+        mass = (table[D] * whole[index])[looked_at]
         np.testing.assert_allclose(E[looked_at, :count], mass, rtol=1e-5, atol=1e-12)
         np.testing.assert_allclose(top[~flat], np.log(table[D.min(axis=1)[~flat]]), rtol=1e-6)
         assert not E[looked_at, count:].any()
@@ -79,28 +77,26 @@ def test_reports_that_are_all_far_count_in_a_proof(monkeypatch):
     assert (slopes_between(built, claimed, CELL).factors >= proven - 1e-12).all()
 
 
-def test_what_is_near_with_what_is_held_gives_all():
-    """Of the law that was held; of another, about its slopes."""
+def test_points_that_matter_have_the_slopes_of_all():
+    """Of the law by which they are chosen, and of another."""
     eps = wide_map()
     built = law_of(eps, 0)
     asked = np.full((eps.shape[0] - 1, eps.shape[1] - 1), 3.0)
     points = PointSlopes(built, asked, CELL)
-    whole = points.hold(built)
+    whole = points.everywhere(built)
     np.testing.assert_array_equal(whole, points_between(built, asked, CELL))
-    near = points.near(built)
-    looked_at = near > 0.0
-    assert 0.05 < looked_at.mean() < 0.95
-    np.testing.assert_allclose(near[looked_at], whole[looked_at], atol=1e-5)
-    # The largest of every square, and so of what an edge falls by, is among them.
-    np.testing.assert_allclose(near.max(), whole.max(), atol=1e-5)
+    for law, all_of_it in (
+        (built, whole),
+        (law_of(eps * 0.98, 0), points_between(law_of(eps * 0.98, 0), asked, CELL)),
+    ):
+        found = points.chosen(law)
+        looked_at = found > 0.0
+        assert 0.05 < looked_at.mean() < 0.95
+        np.testing.assert_allclose(found[looked_at], all_of_it[looked_at], rtol=1e-6)
+        # The largest of every square, and so of what an edge falls by, is among them.
+        np.testing.assert_allclose(found.max(), all_of_it.max(), rtol=1e-6)
     some = np.zeros(built.used.shape, np.bool_)
     some[3:6, 4:9] = True
-    part = points.near(built, some)
-    np.testing.assert_allclose(part[4, 5], near[4, 5], atol=1e-6)
+    part = points.chosen(built, some)
+    np.testing.assert_allclose(part[4, 5], points.chosen(built)[4, 5], rtol=1e-6)
     assert not part[10:].any()
-    other = law_of(eps * 0.98, 0)
-    exact = points_between(other, asked, CELL)
-    found = points.near(other)
-    off = np.abs(found - exact)[found > 0]
-    assert np.quantile(off, 0.9) < 0.005
-    assert off.max() < 0.05

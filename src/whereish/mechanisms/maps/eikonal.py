@@ -176,8 +176,8 @@ class EikonalMechanism(Composable, Loadable):
             depends on it.
         progress
             Called with the round and its certified factor; on continuous places with the round, of
-            30 to 60, and the largest slope over eps at points.  With 100 x 100 cells such a build
-            takes one or two minutes of CPU; that grows with the square of their number.
+            20 to 60, and the largest slope over eps at points.  With 100 x 100 cells such a build
+            takes about a minute of CPU; that grows with the square of their number.
         """
         kind = places
         if kind is None:

@@ -187,7 +187,13 @@ def saved_metric(saved: Artefact, promised: FloatArray) -> GraphMetric:
             "the edge weights that follow from this file are not those that were certified;"
             " build the mechanism again on this machine"
         )
-    return GraphMetric(weights, unlowered.quantum)
+    quantum = saved_float(saved, "quantum")
+    if not 0.0 < quantum <= unlowered.quantum:
+        raise InvalidInput(
+            f"'quantum' in the file must be above 0 and at most {unlowered.quantum!r};"
+            f" got {quantum!r}"
+        )
+    return GraphMetric(weights, quantum)
 
 
 def kept_factor(factors: FloatArray) -> float:

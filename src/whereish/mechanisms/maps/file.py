@@ -20,7 +20,7 @@ from whereish.mechanisms.maps.options import Places
 from whereish.mechanisms.maps.table_file import recertified_table, saved_table, table_entries
 from whereish.mechanisms.saved import Artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.solvers.eikonal.between import PROOF_BAR, slopes_between
+from whereish.solvers.eikonal.between import proof_bar, slopes_between
 from whereish.solvers.eikonal.bilinear.places import gradient_factors, prices_on_places
 from whereish.solvers.eikonal.cells import BuiltLaw, inner_cells, prices_on_cells
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, edges_between, worst_edge
@@ -105,7 +105,8 @@ def saved_law(saved: Artefact) -> tuple[PrivacyMap, BuiltLaw, Places, int, float
     table = saved_table(saved, promised)
     if table is not None and (places != "cells" or frame):
         raise InvalidInput("a file with a table must be of cells without a frame")
-    built = BuiltLaw(law, used, frame, promised, table=table)
+    claimed = None if places == "cells" else entries.saved_float(saved, "gradient_factor")
+    built = BuiltLaw(law, used, frame, promised, claimed, table=table)
     built = recertified(privacy_map, built, places, divided)
     if built.gradient_factor is None and saved.certificate["gradient_factor"] is not None:
         raise InvalidInput("a file of a mechanism on cells must not claim a gradient")
@@ -159,7 +160,8 @@ def recertified(
     if places != "cells" and privacy_map.values.size > 1:
         asked, sides = privacy_map.plane_levels(divided), privacy_map.sides
         if places == "continuous":
-            slopes = slopes_between(built, asked, sides, bar=PROOF_BAR)
+            bar = proof_bar(built.used.size, built.gradient_factor)
+            slopes = slopes_between(built, asked, sides, bar=bar)
             gradients, acceptance = slopes.factors, slopes.acceptance
         else:
             gradients = gradient_factors(built, asked, sides)

@@ -40,12 +40,13 @@ from whereish.solvers.eikonal.certify import (
 from whereish.solvers.eikonal.margin import framed
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.rounding_norm import longest_side
-from whereish.solvers.eikonal.settling import PROOF_BAR, Search, settled
+from whereish.solvers.eikonal.settling import Search, proof_bar, settled
 from whereish.solvers.eikonal.weights import Inverse, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
-from whereish.solvers.geodesic.masses import integer_weights
+from whereish.solvers.geodesic.masses import TABLE_BITS, integer_weights
 from whereish.solvers.geodesic.near import NearProduct
+from whereish.solvers.splines.bound import SplineSlopes
 from whereish.solvers.splines.lattice import LATTICES, Lattice
 from whereish.solvers.splines.report_blocks import report_blocks
 from whereish.solvers.splines.shares import EdgeShares
@@ -54,13 +55,13 @@ from whereish.solvers.tables.error import table_laws
 from whereish.threads import one_blas_thread
 
 __all__ = [
-    "PROOF_BAR",
     "SHARES",
     "cell_laws",
     "geometric_laws",
     "law_between",
     "points_between",
     "prices_between",
+    "proof_bar",
     "report_blocks",
     "slopes_between",
 ]
@@ -78,6 +79,8 @@ cell's own side is the error that counts."""
 
 _SQUARE = 1.02  # oblong cells have no shares of their own
 _BUDGET = 3  # products per round: one pass from the weights of the last
+_SUM_BITS = 62 - TABLE_BITS  # of the largest sum of weights, as they are rounded
+_LEAST_SUM, _LARGEST_SUM = 0.25, 1.4  # times that, before they are rounded anew
 
 
 @one_blas_thread()
@@ -131,13 +134,12 @@ def law_between(
         edges = shares.of(first_edges, last.frame, neighbours)
         return _with_edges(last, np.minimum(edges, most), inverse if solve else None)
 
-    search = Search(
-        points=PointSlopes(built, eps, cell),
-        proof=lambda law: slopes_between(law, eps, cell, bar=PROOF_BAR),
-        at=at,
-        progress=progress,
-    )
-    return settled(built, search)
+    def proof(law: BuiltLaw) -> tuple[BuiltLaw, SplineSlopes]:
+        exact = _in_integers(law)
+        return exact, slopes_between(exact, eps, cell, bar=proof_bar(law.used.size))
+
+    points = PointSlopes(built, eps, cell)
+    return settled(built, Search(points=points, proof=proof, at=at, progress=progress))
 
 
 def prices_between(
@@ -196,29 +198,47 @@ def _steepest_edges(
 def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse | None) -> BuiltLaw:
     """The law with other edges, and its weights, or new ones that are solved for from these.
 
-    `inverse` makes the preconditioner of the latter.
+    `inverse` makes the preconditioner of the latter.  Sums are not those of the law as yet: in the
+    first case those before, in the second about them.
     """
     law = built.law
     metric = GraphMetric(edges, law.metric.quantum)
-    weights = law.weights / float(law.sums[built.secrets].mean()) * float(law.table[0])
+    law = replace(law, metric=metric, rounds=law.rounds + 1)
     if inverse is None:
-        largest, products = float(metric.product(weights).max()), 1
-    else:
-        solved = nonnegative_weights(
-            metric.product,
-            NearProduct(metric),
-            inverse,
-            weights,
-            aim=law.aim,
-            tolerance=residual_allowed(built.promised),
-            budget=_BUDGET,
-        )
-        weights, products = solved.values, solved.products
-        largest = float(solved.image.max())
-    counts = integer_weights(weights, largest)
+        return replace(built, law=law)
+    solved = nonnegative_weights(
+        metric.product,
+        NearProduct(metric),
+        inverse,
+        _weights(built),
+        aim=law.aim,
+        tolerance=residual_allowed(built.promised),
+        budget=_BUDGET,
+    )
+    largest = float(solved.image.max())
+    counts = integer_weights(solved.values, largest)
+    scale = float(counts.max()) / float(solved.values.max()) * float(law.table[0])
+    sums = np.rint(solved.image * scale).astype(np.uint64)
+    products = law.products + solved.products
+    return replace(built, law=replace(law, weights=counts, sums=sums, products=products))
+
+
+def _weights(built: BuiltLaw) -> FloatArray:
+    """Weights as they are solved for: sums are about 1."""
+    law = built.law
+    return np.asarray(law.weights / float(law.sums[built.secrets].mean()) * float(law.table[0]))
+
+
+def _in_integers(built: BuiltLaw) -> BuiltLaw:
+    """The law with its exact sums, and the factor of its edges."""
+    law = built.law
+    metric, counts = law.metric, law.weights
+    largest = float(metric.product(counts.astype(np.float64)).max())
+    if not _LEAST_SUM < largest / 2.0**_SUM_BITS < _LARGEST_SUM:  # edges have changed much since
+        counts = integer_weights(counts.astype(np.float64) / largest, 1.0)
     sums, sweeps = metric.exact_sums(counts, law.table, built.secrets)
     edge, worst = worst_edge(edge_factors(metric, sums, built.promised), metric)
-    dropped = int((counts == 0).sum())
-    counted = law.rounds + 1, law.products + products, dropped, sweeps
-    lowered = CertifiedLaw(metric, counts, sums, edge, worst, *counted, aim=law.aim)
-    return replace(built, law=lowered)
+    dropped, products = int((counts == 0).sum()), law.products + 1
+    counted = law.rounds, products, dropped, sweeps
+    exact = CertifiedLaw(metric, counts, sums, edge, worst, *counted, aim=law.aim)
+    return replace(built, law=exact)

@@ -8,10 +8,13 @@ exceeds eps.  Proofs and rounds that fall follow in turn until one certifies the
 not end, all edges fall alike: the slopes are at most the edges' prices per length, so that a small
 enough share of all edges passes.
 
-Most rounds take their slopes from what is near (:mod:`~whereish.solvers.splines.slopes`); rounds
-that only fall hold the weights, and look only around what fell.  Neither decides anything: what is
-near is compared with all reports now and then and before every proof, and the proof looks at
-everything.
+Prices are multiples of a quantum, and an edge that falls by one moves the shortest paths of some
+reports elsewhere, too: where cells are small, the last tenths of a per cent take as many rounds as
+all before.  With many nodes these rounds end sooner, and the quantum itself falls by what is left:
+then all distances fall alike, and no path moves.
+
+Most rounds look at the points that mattered before, and rounds that only fall hold the weights, and
+look only around what fell.  None of that decides anything: the proof looks at everything.
 """
 
 from __future__ import annotations
@@ -25,20 +28,27 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.solvers.eikonal.cells import BuiltLaw, RoundProgress
+from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.splines.bound import SplineSlopes
 from whereish.solvers.splines.points import point_grid
 from whereish.solvers.splines.shares import EdgeShares
 from whereish.solvers.splines.slopes import PointSlopes
 
-__all__ = ["PROOF_BAR", "Search", "settled"]
+__all__ = ["Search", "proof_bar", "settled"]
 
-PROOF_BAR = 0.995
-"""Slopes above that share of eps are bounded sharply in a proof, which says how much is used."""
-
+_BAR = 0.995  # of eps: slopes above that are bounded sharply in a proof, which says what is used
+_MANY_BAR = 0.9997  # likewise with many nodes, where that costs as much as the rest of the proof
 _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and after it
-_HELD = (3, 8)  # rounds for which what is far is held, while shares rise and while they fall
+_MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
+_MANY_RISING = 6  # rounds in which shares may rise then
+_NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
+_HELD = 3  # rounds, while shares rise, for which the points that matter are held
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
-_SOLVED = 2  # rounds of falling with weights solved again; then these are held
+_SOLVED = range(2, 2)  # rounds of falling with weights solved again, surely and at most
+_MANY_SOLVED = range(2, 12)  # likewise with many nodes: after the first two,
+_MUCH = 1.008  # while slopes exceed that share of eps
+_HELD_WEIGHTS = range(0)  # likewise after a proof
+_MANY_ROUNDS = (14, 6)  # of falling with many nodes, before the first proof and after it
 _ROUNDS = 60
 _PROOFS = 5  # after which all edges fall alike
 _DAMPED = 0.5
@@ -59,93 +69,139 @@ class Search:
     Attributes
     ----------
     points : its slopes at points.
-    proof : proven ones.
+    proof : the law in integers and proven slopes, sharp above :func:`proof_bar`.
     at : the law of shares of edges, found from another.
     progress : told every round and its largest slope.
     """
 
     points: PointSlopes
-    proof: Callable[[BuiltLaw], SplineSlopes]
+    proof: Callable[[BuiltLaw], tuple[BuiltLaw, SplineSlopes]]
     at: Callable[[EdgeShares, BuiltLaw, bool], BuiltLaw]
     progress: RoundProgress | None
 
 
+def proof_bar(nodes: int, claimed: float | None = None) -> float:
+    """Share of eps above which the slopes of a law at so many nodes are bounded sharply.
+
+    A law that is claimed to use less was proven more sharply, as all were once.
+    """
+    usual = _BAR if nodes < _MANY else _MANY_BAR
+    return usual if claimed is None else min(usual, max(claimed, _BAR))
+
+
 def settled(built: BuiltLaw, search: Search) -> BuiltLaw:
     """The law after the rounds, certified."""
-    state = _State(built, EdgeShares.whole(built.used.shape), search)
+    state = _State(built, search)
+    if built.used.size >= _MANY:
+        return _settled_with_many(state, search)
     state.rise(_RISING[0])
-    found = search.proof(state.built)
-    state.learn(found)
+    state.learn(search.proof(state.built)[1])
     state.rise(_RISING[1])
     for number in range(_PROOFS):
-        state.fall(_SOLVED if number == 0 else 0)
-        found = search.proof(state.built)
+        state.fall(_SOLVED if number == 0 else _HELD_WEIGHTS)
+        exact, found = search.proof(state.built)
         if found.factors.max() <= 1.0:
             break
         state.learn(found)
-    return _scaled(state.built, found, state.shares, search)
+    return _scaled(exact, found, state.shares, search)
+
+
+def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
+    """As :func:`settled` for many nodes, on which a proof costs more than a tenth of a per cent.
+
+    Shares fall until slopes at points are nearly eps, twice, with a proof in between; then the
+    quantum of all prices falls by what is left.  That changes no path, so that slopes fall by as
+    much wherever they are, and the next proof nearly always succeeds.
+    """
+    state.rise(_MANY_RISING)
+    state.fall(_MANY_SOLVED, _MANY_ROUNDS[0], above=_NEARLY)
+    state.learn(search.proof(state.built)[1])
+    state.fall(_HELD_WEIGHTS, _MANY_ROUNDS[1], above=_NEARLY, least=1.0)
+    built, share = state.built, 1.0 - _NEARLY
+    for _ in range(_SCALINGS):
+        built, found = search.proof(_at_quantum(built, share))
+        worst = float(found.factors.max())
+        if worst <= 1.0:
+            return replace(built, gradient_factor=worst, acceptance=found.acceptance)
+        share = max((1.0 - _MARGIN / 4) / worst, _FALL)
+    raise SolverError("lowering the privacy map for places between cells did not settle")
+
+
+def _at_quantum(built: BuiltLaw, share: float) -> BuiltLaw:
+    """The law with a share of its quantum."""
+    law = built.law
+    metric = GraphMetric(law.metric.weights, share * law.metric.quantum)
+    return replace(built, law=replace(law, metric=metric))
 
 
 class _State:
     """The law of a search, the shares of its edges, and what points are known to lack."""
 
-    def __init__(self, built: BuiltLaw, shares: EdgeShares, search: Search) -> None:
-        self.built, self.shares, self._search = built, shares, search
+    def __init__(self, built: BuiltLaw, search: Search) -> None:
+        self.built, self.shares = built, EdgeShares.whole(built.used.shape)
+        self._search = search
         self._missing = np.full(built.used.shape, _UNKNOWN)
-        self._age = 0
         self._last = np.zeros(0)
-        self._whole: tuple[BuiltLaw, FloatArray] | None = None  # a law and its slopes
+        # A law, whether all of its squares were looked at, and its slopes at points.
+        self._known: tuple[BuiltLaw, bool, FloatArray] | None = None
 
     def rise(self, rounds: int) -> None:
         """Rounds in which shares fall where slopes exceed eps, and rise where there is room."""
-        for _ in range(rounds):
-            slopes = self._slopes(self._age % _HELD[0] == 0)
+        for number in range(rounds):
+            slopes = self._slopes(number % _HELD == 0)
             self._take(EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(_DAMPED))
 
-    def fall(self, solved: int) -> None:
-        """Rounds in which shares fall, until no slope at a point exceeds eps.
+    def fall(
+        self, solved: range, rounds: int = _ROUNDS, *, above: float = 0.0, least: float = 0.0
+    ) -> None:
+        """Rounds in which shares fall, until no slope at a point exceeds eps by a share `above`.
 
-        In so many of them weights are solved again, then they are held.
+        In the first of them, `solved.start`, weights are solved again, then up to `solved.stop`
+        while slopes exceed eps by much; then they are held: lowering much with weights held would
+        leave slopes of ln Z, and with them more to lower.  Shares fall beside slopes of more than
+        `least`.
         """
         changed = None
-        for number in range(_ROUNDS):
-            slopes = self._slopes(self._age % _HELD[1] == 0, changed)
-            if slopes.max() <= 1.0:
-                slopes = self._slopes(True)
+        for number in range(rounds):
+            slopes = self._slopes(number == 0, changed)
+            if changed is not None and slopes.max() <= 1.0 + above:
+                slopes = self._slopes(False)
             worst = float(slopes.max())
-            if worst <= 1.0:
+            if worst <= 1.0 + above:
                 return
-            # All that is within the aim falls: else neighbours would push each other over in turn.
-            left = EdgeShares.left_by(point_grid(slopes) / (1.0 - _FALL_AIM)).damped(0.0)
-            solve = number < solved
+            # All that is within the aim falls, or else neighbours would push each other over in
+            # turn; but not all over again where little is left, since every fall moves some paths.
+            steep = np.where(slopes > least, slopes, 0.0)
+            left = EdgeShares.left_by(point_grid(steep) / (1.0 - _FALL_AIM)).damped(0.0)
+            solve = number < solved.start or (number < solved.stop and worst > _MUCH)
             self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
             # With weights held, slopes change where edges do.
-            here = _around(_around(slopes.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
+            here = _around(_around(steep.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
             changed = None if solve or number >= _LOCAL_ROUNDS else here
 
     def learn(self, proven: SplineSlopes) -> None:
         """What points lack of slopes that were proven."""
+        bar = proof_bar(self.built.used.size)
         points = self._slopes(True).max(axis=(2, 3)) - self._missing
-        missing = np.where(proven.factors > PROOF_BAR, proven.factors - points, self._missing)
+        missing = np.where(proven.factors > bar, proven.factors - points, self._missing)
         missing += _SAFE * (proven.factors > 1.0)
         self._missing = np.minimum(missing, _MOST_MISSING)
 
     def _slopes(self, whole: bool, changed: NDArray[np.bool_] | None = None) -> FloatArray:
-        """Slopes at points with what these lack, of all reports or of near ones.
+        """Slopes with what points lack, at all of these or those that matter.
 
         If only those in some squares have changed, the others are as they were.
         """
-        points, known = self._search.points, self._whole
-        if known is not None and known[0] is self.built:
-            found = known[1]
+        points, known = self._search.points, self._known
+        if known is not None and known[0] is self.built and known[1]:
+            found = known[2]
         elif whole:
-            found = points.hold(self.built)
-            self._age, self._whole = 1, (self.built, found)
+            found = points.everywhere(self.built)
         else:
-            found = points.near(self.built, changed)
-            self._age += 1
+            found = points.chosen(self.built, changed)
             if changed is not None:
                 found = np.where(changed[:, :, None, None], found, self._last)
+        self._known = self.built, changed is None, found
         self._last = found
         slopes = found + self._missing[:, :, None, None]
         if self._search.progress is not None:
@@ -177,9 +233,8 @@ def _scaled(built: BuiltLaw, found: SplineSlopes, shares: EdgeShares, search: Se
                 break
         elif certified is not None:
             break
-        shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, PROOF_BAR), _FALL))
-        built = search.at(shares, built, False)
-        found = search.proof(built)
+        shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, _BAR), _FALL))
+        built, found = search.proof(search.at(shares, built, False))
     if certified is None:
         raise SolverError("lowering the privacy map for places between cells did not settle")
     return certified

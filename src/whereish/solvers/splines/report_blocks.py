@@ -25,27 +25,20 @@ _SEEN = 1  # nodes from which a report is near, to squares that see it: one of n
 _FILLED = 2  # to the nodes that these squares look at
 
 
-def report_blocks(
-    built: BuiltLaw, horizon: float | None = None
-) -> Iterator[tuple[IntArray, Block]]:
-    """Up to 64 reports at a time, with their logarithms and masses over the map's nodes.
-
-    With a `horizon` in nats, distances end there and masses are lowered by theirs at it.
-    """
+def report_blocks(built: BuiltLaw) -> Iterator[tuple[IntArray, Block]]:
+    """Up to 64 reports at a time, with their logarithms and masses over the map's nodes."""
     law, metric, frame = built.law, built.law.metric, built.frame
-    farthest = LIMIT if horizon is None else min(round(horizon / metric.quantum), LIMIT)
     table = law.table / float(law.table[0])
-    logs = np.log(table).astype(np.float32)
-    masses = (table - (table[farthest] if farthest < LIMIT else 0.0)).astype(np.float32)
+    logs, masses = np.log(table).astype(np.float32), table.astype(np.float32)
     shares = (law.weights / float(law.weights.max())).astype(np.float32)
     order = metric.order[law.weights[metric.order] > 0]
     rows, cols = metric.shape
     nodes = built.used.size
-    D, reach = nothing_reached(rows, cols, farthest)
+    D, reach = nothing_reached(rows, cols, LIMIT)
     A, E = np.empty((nodes, LANES), np.float32), np.empty((nodes, LANES), np.float32)
     top = np.empty(nodes, np.float32)
     for start in range(0, len(order), LANES):
-        near_distances(D, metric.edges, metric.offsets, rows, cols, order, start, reach, farthest)
+        near_distances(D, metric.edges, metric.offsets, rows, cols, order, start, reach, LIMIT)
         reports = order[start : start + LANES]
         _fill(D, reach, rows, cols, frame, shares[reports], logs, masses, A, E, top)
         yield reports, (A, E, top)

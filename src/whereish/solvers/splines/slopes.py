@@ -1,16 +1,14 @@
-"""Slopes of a law between cells: proven ones, those at points, and these from what is near alone.
+"""Slopes of a law between cells: proven ones, and those at points.
 
 A search looks at the slopes at points many times, while edges change by per cents and then by less.
-What is far changes least: along a path the gradient of a far report is that of a near one, and
-little mass is far.  So a search looks at all points and all reports now and then, and in between
-only at the points at which a slope is about the largest around, and at the reports within a horizon
-(:class:`PointSlopes`); how far that was off the last time is added.
+So it looks at all points now and then, and in between only at those at which a slope is about the
+largest around (:class:`PointSlopes`).  All reports count every time: in a tenth of the squares the
+steepest is more than ten nats away.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,27 +24,23 @@ from whereish.solvers.splines.points import (
     point_grid,
     sampled_means,
     sampled_slopes,
-    share_points,
 )
 from whereish.solvers.splines.report_blocks import report_blocks
 
 __all__ = ["PointSlopes", "points_between", "slopes_between", "spline_laws"]
 
-_NEAR = 10.0  # nats: beyond lies 0.05% of the mass of a planar Laplace law
-_NEAR_CELLS = 6.0  # at their steepest, if that is farther
-_FARTHEST = 14.0
 _MATTERS = 0.01  # of eps: points so much below the largest of all windows around them do not
 
 
-def spline_laws(built: BuiltLaw, horizon: float | None = None) -> CellLaws:
-    """The laws at the nodes, with reports up to a `horizon` in nats."""
+def spline_laws(built: BuiltLaw) -> CellLaws:
+    """The laws at the nodes."""
     law, metric = built.law, built.metric_on_map
     rows, cols = metric.shape
     steps, used = metric.steps, metric.weights.astype(np.float64) * metric.quantum
     whole = float(law.table[0]) * float(law.weights.max())
     sums = law.sums[built.secrets].astype(np.float64).reshape(rows, cols)
     return CellLaws(
-        blocks=lambda: (block for _, block in report_blocks(built, horizon)),
+        blocks=lambda: (block for _, block in report_blocks(built)),
         log_sums=np.log(sums / whole),
         across=used[:, :-1, steps.index((0, 1))],
         along=used[:-1, :, steps.index((1, 0))],
@@ -68,15 +62,6 @@ def points_between(built: BuiltLaw, eps: FloatArray, cell: tuple[float, float]) 
     return PointSlopes(built, eps, cell).everywhere(built)
 
 
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """Points that matter, and how far means and slopes of what is near were off there."""
-
-    chosen: Chosen
-    means: FloatArray
-    missing: FloatArray
-
-
 class PointSlopes:
     """|grad ln P| / eps at points around every node of similar laws on one map.
 
@@ -92,46 +77,29 @@ class PointSlopes:
         self._points = all_points(built.used.shape)
         if lattice.half_rim:
             _leave_out_rim(self._points)
-        steepest = _NEAR_CELLS * float(eps.max()) * max(self._sides)
-        self._horizon = min(max(_NEAR, steepest), _FARTHEST)
-        self._held: _Held | None = None
+        self._chosen: Chosen | None = None
 
     def everywhere(self, built: BuiltLaw) -> FloatArray:
-        """(rows, cols, 5, 5) slopes at all points, of all reports; 0 outside the map."""
-        laws = spline_laws(built)
-        means = sampled_means(laws, self._sides, self._points)
-        return self._slopes(laws, self._points, means)
-
-    def hold(self, built: BuiltLaw) -> FloatArray:
-        """As :meth:`everywhere`, and what the next ones take from it."""
-        laws, near = spline_laws(built), spline_laws(built, self._horizon)
-        means = sampled_means(laws, self._sides, self._points)
-        slopes = self._slopes(laws, self._points, means)
-        chosen = self._points & _matter(slopes)
-        off = means - sampled_means(near, self._sides, chosen)
-        seen = chosen.copy()
-        share_points(seen)
-        missing = np.where(seen, slopes - self._slopes(near, chosen, means), 0.0)
-        self._held = _Held(chosen, off, missing)
+        """(rows, cols, 5, 5) slopes at all points; 0 outside the map."""
+        slopes = self._slopes(built, self._points)
+        self._chosen = self._points & _matter(slopes)
         return slopes
 
-    def near(self, built: BuiltLaw, squares: NDArray[np.bool_] | None = None) -> FloatArray:
-        """The same from what is near, at the points that matter; elsewhere 0.
+    def chosen(self, built: BuiltLaw, squares: NDArray[np.bool_] | None = None) -> FloatArray:
+        """The same at the points that mattered when all were looked at; elsewhere 0.
 
         With `squares` (rows, cols) it is looked at these alone.
         """
-        held = self._held
-        if held is None:
-            return self.hold(built)
-        chosen, laws = held.chosen, spline_laws(built, self._horizon)
+        if self._chosen is None:
+            return self.everywhere(built)
+        chosen = self._chosen
         if squares is not None:
             chosen = chosen & squares[:, :, None, None]
-        seen = chosen.copy()
-        share_points(seen)
-        means = sampled_means(laws, self._sides, chosen) + held.means
-        return np.where(seen, self._slopes(laws, chosen, means) + held.missing, 0.0)
+        return self._slopes(built, chosen)
 
-    def _slopes(self, laws: CellLaws, chosen: Chosen, means: FloatArray) -> FloatArray:
+    def _slopes(self, built: BuiltLaw, chosen: Chosen) -> FloatArray:
+        laws = spline_laws(built)
+        means = sampled_means(laws, self._sides, chosen)
         return sampled_slopes(laws, self._levels, self._sides, chosen=chosen, means=means)
 
 

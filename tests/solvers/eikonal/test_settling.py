@@ -1,0 +1,48 @@
+"""Rounds that lead to a certified law between cells, with few nodes and with many."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whereish.solvers.eikonal import settling
+from whereish.solvers.eikonal.between import law_between, slopes_between
+from whereish.solvers.geodesic.graph_metric import HORIZON
+from whereish.solvers.geodesic.lanes import LIMIT
+
+CELL = (1.0, 1.0)
+
+
+def tracts(rows: int, cols: int) -> np.ndarray:
+    i, j = np.mgrid[:rows, :cols]
+    return np.where((i // 4 + j // 5) % 2, 0.5, 0.2) + 0.05 * np.sin(i / 3.0)
+
+
+@pytest.mark.parametrize("finer", [False, True])
+def test_with_many_nodes_the_quantum_takes_what_rounds_leave(monkeypatch, finer):
+    eps = tracts(13, 14)
+    few = law_between(eps, CELL, finer=finer)
+    monkeypatch.setattr(settling, "_MANY", 64)
+    many = law_between(eps, CELL, finer=finer)
+    assert few.law.metric.quantum == HORIZON / LIMIT
+    assert 0.97 * HORIZON / LIMIT < many.law.metric.quantum < HORIZON / LIMIT
+    assert many.gradient_factor is not None
+    assert 0.999 < many.gradient_factor <= 1.0
+    proven = slopes_between(many, eps, CELL).factors
+    assert proven.max() <= many.gradient_factor
+    assert slopes_between(many, 0.99 * eps, CELL).factors.max() > 1.0
+    # The same map, used about as well.
+    used = (law.law.metric.weights[:-3, :-3, :2] * law.law.metric.quantum for law in (few, many))
+    assert float(np.divide(*(part.mean() for part in used))) == pytest.approx(1.0, abs=0.01)
+
+
+def test_exact_sums_are_those_of_the_certified_law():
+    """Rounds go on without them; the law that is returned has its own."""
+    built = law_between(tracts(9, 10), CELL)
+    law = built.law
+    sums, _ = law.metric.exact_sums(law.weights, law.table, built.secrets)
+    np.testing.assert_array_equal(sums, law.sums)
+
+
+def test_many_nodes_have_a_higher_bar():
+    assert settling.proof_bar(settling._MANY - 1) < settling.proof_bar(settling._MANY) < 1.0
