@@ -125,7 +125,7 @@ class FirstOrder:
         self._scale(self._start(), _POWER, _BALANCE)
         ends = np.concatenate([self.rows.source, self.rows.target])
         self._most_rows = int(np.bincount(ends).max())
-        self._largest = 0.0
+        self._largest, self._summed = 0.0, np.zeros(programme.n)
         self._note_largest()
         self._improve([self._pulled(group) for group in self._groups])
 
