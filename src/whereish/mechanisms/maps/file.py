@@ -20,11 +20,12 @@ from whereish.mechanisms.maps.options import Places
 from whereish.mechanisms.maps.table_file import recertified_table, saved_table, table_entries
 from whereish.mechanisms.saved import Artefact
 from whereish.privacy.maps.privacy_map import PrivacyMap
-from whereish.solvers.eikonal.between import proof_bar, slopes_between
+from whereish.solvers.eikonal.between import slopes_between
 from whereish.solvers.eikonal.bilinear.places import gradient_factors, prices_on_places
 from whereish.solvers.eikonal.cells import BuiltLaw, inner_cells, prices_on_cells
 from whereish.solvers.eikonal.certify import CertifiedLaw, edge_factors, edges_between, worst_edge
 from whereish.solvers.eikonal.margin import framed
+from whereish.solvers.eikonal.settling import SHARP_BAR, proof_bar
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.splines.lattice import LATTICES, lattice_of
@@ -160,8 +161,10 @@ def recertified(
     if places != "cells" and privacy_map.values.size > 1:
         asked, sides = privacy_map.plane_levels(divided), privacy_map.sides
         if places == "continuous":
-            bar = proof_bar(built.used.size, built.gradient_factor)
-            slopes = slopes_between(built, asked, sides, bar=bar)
+            slopes = slopes_between(built, asked, sides, bar=proof_bar(built.used.size))
+            claimed = built.gradient_factor
+            if claimed is not None and slopes.factors.max() > claimed:  # proven as all were once
+                slopes = slopes_between(built, asked, sides, bar=SHARP_BAR)
             gradients, acceptance = slopes.factors, slopes.acceptance
         else:
             gradients = gradient_factors(built, asked, sides)

@@ -61,7 +61,6 @@ __all__ = [
     "law_between",
     "points_between",
     "prices_between",
-    "proof_bar",
     "report_blocks",
     "slopes_between",
 ]

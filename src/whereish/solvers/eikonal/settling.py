@@ -34,9 +34,11 @@ from whereish.solvers.splines.points import point_grid
 from whereish.solvers.splines.shares import EdgeShares
 from whereish.solvers.splines.slopes import PointSlopes
 
-__all__ = ["Search", "proof_bar", "settled"]
+__all__ = ["SHARP_BAR", "Search", "proof_bar", "settled"]
 
-_BAR = 0.995  # of eps: slopes above that are bounded sharply in a proof, which says what is used
+SHARP_BAR = 0.995
+"""Of eps: slopes above that are bounded sharply in a proof, which says how much is used."""
+
 _MANY_BAR = 0.9997  # likewise with many nodes, where that costs as much as the rest of the proof
 _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and after it
 _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
@@ -80,13 +82,9 @@ class Search:
     progress: RoundProgress | None
 
 
-def proof_bar(nodes: int, claimed: float | None = None) -> float:
-    """Share of eps above which the slopes of a law at so many nodes are bounded sharply.
-
-    A law that is claimed to use less was proven more sharply, as all were once.
-    """
-    usual = _BAR if nodes < _MANY else _MANY_BAR
-    return usual if claimed is None else min(usual, max(claimed, _BAR))
+def proof_bar(nodes: int) -> float:
+    """Share of eps above which the slopes of a law at so many nodes are bounded sharply."""
+    return SHARP_BAR if nodes < _MANY else _MANY_BAR
 
 
 def settled(built: BuiltLaw, search: Search) -> BuiltLaw:
@@ -233,7 +231,7 @@ def _scaled(built: BuiltLaw, found: SplineSlopes, shares: EdgeShares, search: Se
                 break
         elif certified is not None:
             break
-        shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, _BAR), _FALL))
+        shares = shares.times(max((1.0 - _MARGIN / 4) / max(worst, SHARP_BAR), _FALL))
         built, found = search.proof(search.at(shares, built, False))
     if certified is None:
         raise SolverError("lowering the privacy map for places between cells did not settle")
