@@ -171,9 +171,9 @@ class EikonalMechanism(Composable, Loadable):
             times the CPU: less error where eps·h exceeds a half or levels jump between cells.
         prior
             Where people are, over the map's cells (need not be normalised): laws are then
-            compared under it, those of maps a few nats wide are made for it, :attr:`recommended`
-            remaps reports by it, and :meth:`account` says what that gains.  The guarantee never
-            depends on it.
+            compared under it, those of narrow maps are made for it (on cells, of the best channel
+            of landmarks), :attr:`recommended` remaps reports by it, and :meth:`account` says what
+            that gains.  The guarantee never depends on it.
         progress
             Called with the round and its certified factor; on continuous places with the round, of
             20 to 60, and the largest slope over eps at points.  With 100 x 100 cells such a build
