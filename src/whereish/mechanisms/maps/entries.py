@@ -50,6 +50,8 @@ EIKONAL = "eikonal"
 EIKONAL_QUERY = "eikonal query"
 """The kinds of mechanisms under a map, as their files name them."""
 
+_LEAST_QUANTUM = 2.0**-20  # of the usual: no law falls so far, and a table still falls by it
+
 
 class UnderMap(Protocol):
     """A mechanism that keeps a privacy map."""
@@ -188,10 +190,11 @@ def saved_metric(saved: Artefact, promised: FloatArray) -> GraphMetric:
             " build the mechanism again on this machine"
         )
     quantum = saved_float(saved, "quantum")
-    if not 0.0 < quantum <= unlowered.quantum:
+    least = _LEAST_QUANTUM * unlowered.quantum
+    if not least <= quantum <= unlowered.quantum:
         raise InvalidInput(
-            f"'quantum' in the file must be above 0 and at most {unlowered.quantum!r};"
-            f" got {quantum!r}"
+            f"'quantum' in the file must be at least {least!r} and at most"
+            f" {unlowered.quantum!r}; got {quantum!r}"
         )
     return GraphMetric(weights, quantum)
 

@@ -278,8 +278,10 @@ def exact_sums(
                     for lane in range(LANES):
                         mass = weight * decay[D[base + j, lane]]
                         total[lane] = min(total[lane] + mass, _SUM_LIMIT)
-        # Cells that no lane reaches are all at the horizon: below 2^39 times 2^11.
-        far = (everywhere - near) * farthest
+        # Cells that no lane reaches are all at the horizon, where much may be left of a mass if the
+        # quantum is small.
+        beyond = everywhere - near
+        far = beyond * farthest if beyond <= _SUM_LIMIT // farthest else _SUM_LIMIT
         for lane in range(min(LANES, len(order) - start)):
             out[order[start + lane]] = min(total[lane] + far, _SUM_LIMIT)
     return out, most
