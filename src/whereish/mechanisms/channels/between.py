@@ -194,7 +194,7 @@ class BetweenSites(Composable):
             return SplineSlopes(np.zeros((rows, columns)), 1.0), 1.0
         tops = self._logs.max(axis=0)
         laws = CellLaws(
-            blocks=self._blocks,
+            shares=lambda: [self._blocks()],
             log_sums=np.zeros((rows, columns)),
             across=across,
             along=along,

@@ -45,7 +45,7 @@ of the mean, and what they could change is added, with all roundings of the sing
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -62,6 +62,7 @@ from whereish.solvers.splines.interpolation import (
     quadratic_near,
     quadratics_near,
 )
+from whereish.solvers.splines.passes import Shares, over_blocks
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
 __all__ = ["Block", "CellLaws", "SplineSlopes", "exponents", "largest_slopes", "mean_slopes"]
@@ -84,14 +85,14 @@ class CellLaws:
 
     Attributes
     ----------
-    blocks : makes the blocks of 64 reports, anew for every pass.
+    shares : makes the blocks of 64 reports, anew for every pass.
     log_sums : (rows, cols) ln of the sum of a cell's masses over all reports.
     across, along : (rows, cols - 1) and (rows - 1, cols): bounds of |a_y(c) - a_y(c')| over all
         reports, between neighbours in a row and in a column.
     deepest : bound of |a_y(c)|.
     """
 
-    blocks: Callable[[], Iterator[Block]]
+    shares: Callable[[], Shares]
     log_sums: FloatArray
     across: FloatArray
     along: FloatArray
@@ -164,21 +165,28 @@ def largest_slopes(
             outside = _outer_quarters(shape)
             i2[outside], i4[np.repeat(outside, 4, axis=1)] = 0.0, 0.0
         inverse = (i1, i2, i4)
-        controls = mean.controls.astype(np.float32)
-        flat = np.zeros(len(best), np.bool_)
-        for block in laws.blocks():
-            raise_slopes(block, shape, cell, controls, inverse, extra, known, bar, best, flat)
+        controls, start = mean.controls.astype(np.float32), best
+
+        def look(block: Block, own: tuple[FloatArray, NDArray[np.bool_]]) -> None:
+            raise_slopes(block, shape, cell, controls, inverse, extra, known, bar, *own)
+
+        found = over_blocks(laws.shares(), lambda: (start.copy(), np.zeros_like(known)), look)
+        best, flat = (np.maximum.reduce(part) for part in zip(*found, strict=True))
         none = _flat_block(flat)
         raise_slopes(none, shape, cell, controls, inverse, extra, known, bar, best, flat.copy())
         # Where that does not suffice, the mean is not quadratic enough: in sixteenths it is.
         failing = np.flatnonzero(best > bar)
         pieces, off = mean.pieces(failing)
         margin = off / e4[failing].min(axis=2)
-        sharper = np.zeros(len(failing))
         whole, fine = (controls, i1, extra), pieces.astype(np.float32)
-        for block in chain(laws.blocks(), [none]) if len(failing) else ():
-            raise_fine_slopes(block, failing, shape, cell, whole, fine, i4, margin, bar, sharper)
-        best[failing] = np.minimum(best[failing], sharper)
+
+        def look_again(block: Block, own: FloatArray) -> None:
+            raise_fine_slopes(block, failing, shape, cell, whole, fine, i4, margin, bar, own)
+
+        if len(failing):
+            shares = chain(laws.shares(), [iter([none])])
+            sharper = over_blocks(shares, lambda: np.zeros(len(failing)), look_again)
+            best[failing] = np.minimum(best[failing], np.maximum.reduce(sharper))
     factors = (best * (1.0 + _ROUNDING)).reshape(shape)
     return SplineSlopes(np.where(np.isfinite(factors), factors, np.inf), mean.acceptance)
 
@@ -286,12 +294,15 @@ def _sums(
     """Sums (mine, n, n, 3) at points of the cells `mine`, and the share of mass left out."""
     n = len(points)
     spline = spline_weights(points).astype(np.float32), spline_slopes(points).astype(np.float32)
-    out = np.zeros((len(mine), n, n, 3))
-    kept = np.zeros(len(mine))
-    shape = (laws.log_sums.shape[0], laws.log_sums.shape[1])
-    limits = exponents(laws)
-    for block in laws.blocks():
-        add_sums(block, limits, mine, shape, cell, spline, out, kept)
+    shape, limits = (laws.log_sums.shape[0], laws.log_sums.shape[1]), exponents(laws)
+
+    def add(block: Block, own: tuple[FloatArray, FloatArray]) -> None:
+        add_sums(block, limits, mine, shape, cell, spline, *own)
+
+    found = over_blocks(
+        laws.shares(), lambda: (np.zeros((len(mine), n, n, 3)), np.zeros(len(mine))), add
+    )
+    out, kept = (np.add.reduce(part) for part in zip(*found, strict=True))
     share = kept / np.exp(laws.log_sums.ravel()[mine])
     return out, np.maximum(1.0 - share, 0.0)
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.splines.blocks import around, down_columns, largest
+from whereish.solvers.splines.blocks import Block, around, down_columns, largest
 from whereish.solvers.splines.bound import CellLaws, exponents
 from whereish.solvers.splines.lane_sums import exponentials, total
+from whereish.solvers.splines.passes import over_blocks
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
 __all__ = [
@@ -63,10 +64,12 @@ def sampled_means(laws: CellLaws, cell: tuple[float, float], chosen: Chosen) -> 
     Per longer side of a cell; 0 at points that are not `chosen`.
     """
     points, which = _listed(chosen)
-    sums = np.zeros((len(which), 3))
-    limits, sides = exponents(laws), _in_longer(cell)
-    for block in laws.blocks():
-        _add_sums(block, limits, points, chosen.shape[:2], sides, _SPLINE, sums)
+    limits, sides, shape = exponents(laws), _in_longer(cell), chosen.shape[:2]
+
+    def add(block: Block, out: FloatArray) -> None:
+        _add_sums(block, limits, points, shape, sides, _SPLINE, out)
+
+    sums = np.add.reduce(over_blocks(laws.shares(), lambda: np.zeros((len(which), 3)), add))
     means = np.zeros((chosen.size, 2))
     means[which] = sums[:, 1:] / np.where(sums[:, :1] > 0.0, sums[:, :1], 1.0)
     return means.reshape(*chosen.shape, 2)
@@ -94,11 +97,14 @@ def sampled_slopes(
     means = sampled_means(laws, cell, chosen) if means is None else means
     points, which = _listed(chosen)
     own = means.reshape(-1, 2)[which].astype(np.float32)
-    found, sides = np.zeros(len(which), np.float32), _in_longer(cell)
-    for block in laws.blocks():
-        _raise_points(block, points, (rows, cols), sides, _SPLINE, own, found)
+    sides = _in_longer(cell)
+
+    def look(block: Block, out: NDArray[np.float32]) -> None:
+        _raise_points(block, points, (rows, cols), sides, _SPLINE, own, out)
+
+    found = over_blocks(laws.shares(), lambda: np.zeros(len(which), np.float32), look)
     flat = np.zeros(chosen.size)
-    flat[which] = found
+    flat[which] = np.maximum.reduce(found)
     best = flat.reshape(chosen.shape)
     share_points(best)
     t = _POINTS + 0.5

@@ -19,14 +19,35 @@ from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.windows import BORDER, near_distances, nothing_reached
 from whereish.solvers.splines.blocks import Block
 
-__all__ = ["report_blocks"]
+__all__ = ["report_blocks", "report_shares"]
 
 _SEEN = 1  # nodes from which a report is near, to squares that see it: one of nine nodes is near
 _FILLED = 2  # to the nodes that these squares look at
+_SHARES = 4  # at most; each takes the memory of a block over all nodes
+_FEW_BLOCKS = 4  # in a share, at least
 
 
-def report_blocks(built: BuiltLaw) -> Iterator[tuple[IntArray, Block]]:
-    """Up to 64 reports at a time, with their logarithms and masses over the map's nodes."""
+def report_shares(built: BuiltLaw) -> list[Iterator[Block]]:
+    """The blocks of all reports, dealt out to shares that can be looked at side by side.
+
+    How many there are depends on the law alone, so that sums over them do, too.
+    """
+    blocks = -(-int(np.count_nonzero(built.law.weights)) // LANES)
+    count = max(1, min(_SHARES, blocks // _FEW_BLOCKS))
+
+    def share(first: int) -> Iterator[Block]:
+        return (block for _, block in report_blocks(built, first=first, step=count))
+
+    return [share(first) for first in range(count)]
+
+
+def report_blocks(
+    built: BuiltLaw, *, first: int = 0, step: int = 1
+) -> Iterator[tuple[IntArray, Block]]:
+    """Up to 64 reports at a time, with their logarithms and masses over the map's nodes.
+
+    Every `step`-th block is made, from the `first` on.
+    """
     law, metric, frame = built.law, built.law.metric, built.frame
     table = law.table / float(law.table[0])
     logs, masses = np.log(table).astype(np.float32), table.astype(np.float32)
@@ -37,7 +58,7 @@ def report_blocks(built: BuiltLaw) -> Iterator[tuple[IntArray, Block]]:
     D, reach = nothing_reached(rows, cols, LIMIT)
     A, E = np.empty((nodes, LANES), np.float32), np.empty((nodes, LANES), np.float32)
     top = np.empty(nodes, np.float32)
-    for start in range(0, len(order), LANES):
+    for start in range(first * LANES, len(order), step * LANES):
         near_distances(D, metric.edges, metric.offsets, rows, cols, order, start, reach, LIMIT)
         reports = order[start : start + LANES]
         _fill(D, reach, rows, cols, frame, shares[reports], logs, masses, A, E, top)

@@ -9,6 +9,7 @@ steepest is more than ten nats away.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from whereish.solvers.splines.points import (
     sampled_means,
     sampled_slopes,
 )
-from whereish.solvers.splines.report_blocks import report_blocks
+from whereish.solvers.splines.report_blocks import report_shares
 
 __all__ = ["PointSlopes", "points_between", "slopes_between", "spline_laws"]
 
@@ -40,7 +41,7 @@ def spline_laws(built: BuiltLaw) -> CellLaws:
     whole = float(law.table[0]) * float(law.weights.max())
     sums = law.sums[built.secrets].astype(np.float64).reshape(rows, cols)
     return CellLaws(
-        blocks=lambda: (block for _, block in report_blocks(built)),
+        shares=partial(report_shares, built),
         log_sums=np.log(sums / whole),
         across=used[:, :-1, steps.index((0, 1))],
         along=used[:-1, :, steps.index((1, 0))],
