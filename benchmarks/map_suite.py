@@ -39,6 +39,8 @@ USUAL = (12.0, 96.0)
 """Nats across a city: 1/eps from 0.6 to 5 cells of 60, from 2 to 17 cells of 200."""
 OTHERS = ((3.0, 24.0), (4.0, 32.0), (30.0, 120.0))
 """1/eps from 2.5 to 20, from 2 to 15 and from 0.5 to 2 cells of 60."""
+COARSENED = 60
+"""Cells a side, above which default builds are shown on larger cells, too."""
 PHILADELPHIA = Box(-75.29, 39.86, -74.95, 40.14)
 
 
@@ -228,18 +230,26 @@ def optimum() -> None:
         )
 
 
-def on_places(sizes: tuple[int, ...]) -> None:
-    """Default builds of a city of tracts."""
+def on_places(sizes: tuple[int, ...], names: tuple[str, ...]) -> None:
+    """Default builds of cities (of tracts, unless named), as they are and on larger cells."""
     EikonalMechanism.build(synthetic("coast", 12, (4.0, 8.0)))  # compile
-    for size in sizes:
-        start = time.process_time()
-        built = EikonalMechanism.build(synthetic("tracts, roughness 0.3", size, USUAL))
-        cpu = time.process_time() - start
-        print(
-            f"  tracts, roughness 0.3 {size:4d}  mse {built.mse() / 1e6:.4f} km2,"
-            f" factor {built.factor:.5f}  {cpu:.1f} s",
-            flush=True,
-        )
+    for name in names or ("tracts, roughness 0.3",):
+        for size in sizes:
+            asked = synthetic(name, size, USUAL)
+            _on_places(f"{name} {size:4d}", asked)
+            if size > COARSENED:
+                _on_places(f"{name} {size:4d} coarsened(2)", asked.coarsened(2))
+
+
+def _on_places(name: str, asked: PrivacyMap) -> None:
+    cpu, wall = time.process_time(), time.perf_counter()
+    built = EikonalMechanism.build(asked)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    print(
+        f"  {name}  mse {built.mse() / 1e6:.4f} km2, factor {built.factor:.5f},"
+        f" CPU {cpu:.1f} s, wall {wall:.1f} s",
+        flush=True,
+    )
 
 
 def main() -> list[str]:
@@ -266,7 +276,7 @@ def main() -> list[str]:
         if "optimum" in names:
             optimum()
         if "places" in names:
-            on_places(sizes)
+            on_places(sizes, tuple(set(names) - {"optimum", "places"}))
         return []
     print(f"\n== privacy maps, one row for each of the suite at {sizes}")
     return judge(rows(sizes, names))

@@ -156,6 +156,11 @@ def test_a_grid_of_degrees_needs_no_word_about_where_it_is(tmp_path, capsys):
     made = load(out)
     assert made.map.plane.crs == "EPSG:32631"
     assert made.map.shape == (2 * 8, 2 * 6)
+    coarser = [*arguments, *more, "--coarsen", 3, "--overwrite"]
+    refused("continuous places", *coarser, "--places", "cells")
+    cli.main(list(map(str, coarser)), prog_name="whereish", standalone_mode=False)
+    assert load(out).map.shape == (6, 4)
+    assert load(out).map.values.max() <= made.map.values.max()
 
 
 def test_resamplings_of_the_command_are_those_of_the_library():
