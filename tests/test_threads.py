@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 from whereish.errors import InvalidInput
 from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.solvers.lapack import cholesky, cholesky_inverse, cholesky_solve
-from whereish.solvers.optimal import output_generation, recombination
+from whereish.solvers.optimal import interior_point
 from whereish.threads import allowed_threads, in_threads, one_blas_thread, workers
 
 THREE_THREADS = {
@@ -183,8 +183,7 @@ def ticks_inside(work, matrix):
 
 
 def test_the_optimum_does_not_depend_on_the_number_of_threads(monkeypatch):
-    for module in (output_generation, recombination):
-        monkeypatch.setattr(module, "WORTH_THREADS", 0)
+    monkeypatch.setattr(interior_point, "_WORTH_THREADS", 0)
     places = np.random.default_rng(4).uniform(0, 1000, (30, 2))
     prior = np.random.default_rng(5).dirichlet(np.ones(30))
     weights = []

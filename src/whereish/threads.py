@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import cache, partial
-from itertools import pairwise
 from operator import itemgetter
 from queue import SimpleQueue
 from threading import Thread
@@ -99,7 +98,8 @@ class Workers:
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """``list(map(function, items))``; each thread begins with the same share of them, always.
 
-        So what a thread has in its cache is there in the next call, too.
+        So what a thread has in its cache is there in the next call, too.  Items are dealt in turn:
+        where the largest come first, shares are alike, and the smallest are left for the end.
         """
         count = min(len(self._inboxes) + 1, len(items))
         if count <= 1:
@@ -135,8 +135,7 @@ class _Call(Generic[_Item, _Result]):
         self, function: Callable[[_Item], _Result], items: Sequence[_Item], count: int
     ) -> None:
         self._function, self._items = function, items
-        bounds = [len(items) * at // count for at in range(count + 1)]
-        self._left = [deque(range(begin, end)) for begin, end in pairwise(bounds)]
+        self._left = [deque(range(share, len(items), count)) for share in range(count)]
         self._found: dict[int, _Result] = {}
         self._errors: list[tuple[int, BaseException]] = []
         self._taken: SimpleQueue[int] = SimpleQueue()

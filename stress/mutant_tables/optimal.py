@@ -17,8 +17,8 @@ MUTANTS = (
     Mutant(
         "what is sent arrives whole",
         _OPTIMAL + "local/transport.py",
-        "(j, near[taker, giver] * flow)",
-        "(j, flow)",
+        "(problem.taker, problem.arrives * flow)",
+        "(problem.taker, flow)",
         (_LACKING,),
         "a row k_i >= a k_j passes only the part a of its multiplier on",
     ),

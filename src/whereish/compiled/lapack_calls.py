@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["call_on_matrix", "call_on_packed"]
+__all__ = ["call_on_matrix", "call_on_packed", "call_on_system"]
 
 _CHAR, _INT = ir.IntType(8), ir.IntType(32)
 
@@ -71,3 +71,19 @@ def call_on_packed(context: Any, address: Any, factor: Any, right: Any, transpos
         return context.get_dummy_value()
 
     return types.void(types.int64, factor, right, types.boolean), code
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_on_system(context: Any, address: Any, matrix: Any, pivots: Any, right: Any) -> Any:
+    """dgesv for one right-hand side, in place; `pivots` are n C ints; 0, or where it failed."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data, n = _array(context, builder, signature.args[1], values[1])
+        order, _ = _array(context, builder, signature.args[2], values[2])
+        solution, _ = _array(context, builder, signature.args[3], values[3])
+        one = cgutils.alloca_once_value(builder, ir.Constant(_INT, 1))
+        info = _zero(builder)
+        _call(builder, values[0], [n, one, data, n, order, solution, n, info])
+        return builder.load(info)
+
+    return types.int32(types.int64, matrix, pivots, right), code

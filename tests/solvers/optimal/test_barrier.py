@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from whereish.errors import SolverError
-from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
+from whereish.solvers.lapack import address
+from whereish.solvers.optimal.barrier.column import (
+    Lapack,
+    OneOutput,
+    cheapest_column,
+    corrected_move,
+)
+from whereish.solvers.optimal.barrier.coupling import Coupling
 from whereish.solvers.optimal.barrier.directions import (
     AtRows,
     SharedRows,
@@ -17,16 +24,17 @@ from whereish.solvers.optimal.barrier.directions import (
     products_after,
     pull_of_targets,
     row_moves,
+    shares,
     vanish_targets,
 )
 from whereish.solvers.optimal.barrier.entering import ENTRY_SLACK, Entry, admit, near_active_pairs
-from whereish.solvers.optimal.barrier.factors import OutputFactors
+from whereish.solvers.optimal.barrier.factors import OutputFactors, factor_regularised, pack
 from whereish.solvers.optimal.barrier.rows import (
     RowLists,
     assemble_normal_matrix,
     feasible_multipliers,
 )
-from whereish.solvers.optimal.interior_point import InteriorPoint, cholesky_factor
+from whereish.solvers.optimal.interior_point import InteriorPoint
 from whereish.threads import one_blas_thread, workers
 
 N = 12
@@ -42,7 +50,7 @@ def rows():
 
 
 def normal_matrix(rows, weight, z):
-    work = np.empty((N, N), order="F")
+    work = np.empty((N, N))
     assemble_normal_matrix(weight, rows.start[z], rows.start[z + 1], rows.pairs, work)
     return work
 
@@ -51,47 +59,46 @@ def normal_matrix(rows, weight, z):
 def test_factors_and_solutions_are_those_of_one_output_after_the_other(rows, threads):
     random = np.random.default_rng(2)
     weight, right, mu = random.uniform(1, 2, rows.size), random.normal(size=(5, N)), np.arange(N)
-    expected, inverses = np.empty((5, N)), np.zeros((N, N))
-    mu, given = mu.astype(float), right.copy()
-    with one_blas_thread():
-        for z in range(5):
-            factor = cholesky_factor(normal_matrix(rows, weight, z))
-            expected[z] = cholesky_solve(factor, right[z])
-            expected[z] += cholesky_solve(factor, mu)
-            assert cholesky_inverse(factor) == 0
-            inverses += factor
-        with workers(threads=threads) as team:
-            factors = OutputFactors(5, N)
-            total = sum(team.map(lambda part: factors.factor(rows, weight, part), RANGES))
-            sums = team.map(lambda part: factors.solve(right, part), RANGES)
-            np.testing.assert_allclose(sum(sums), right.sum(axis=0), rtol=1e-13)
-            alone = OutputFactors(5, N)
-            alone.factor_alone(rows, weight, (0, 5))
-            again = given.copy()
-            alone.solve(again, (0, 5))
-            np.testing.assert_array_equal(again, right)
-            team.map(lambda part: factors.add_solutions(mu, right, part), RANGES)
-    np.testing.assert_allclose(right, expected, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(np.tril(total), np.triu(inverses).T, rtol=1e-13)
+    mu = mu.astype(float)
+    inverses = [np.linalg.inv(normal_matrix(rows, weight, z)) for z in range(5)]
+    expected = [inverse @ (q + mu) for inverse, q in zip(inverses, right, strict=True)]
+    with one_blas_thread(), workers(threads=threads) as team:
+        factors, coupling = OutputFactors(5, N), Coupling(len(RANGES), N)
+        for _ in range(2):  # the memory of the first time is used again
+            team.map(
+                lambda at: factors.factor(rows, weight, RANGES[at], coupling.parts[at]),
+                range(len(RANGES)),
+            )
+            coupling.factor(team)
+        sums = team.map(lambda part: factors.solve(right, part), RANGES)
+        np.testing.assert_allclose(sum(sums), right.sum(axis=0), rtol=1e-13)
+        team.map(lambda part: factors.add_solutions(mu, right, part), RANGES)
+        coupled = coupling.solve(mu)
+    np.testing.assert_allclose(right, expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(np.tril(coupling.parts[1]), np.tril(inverses[2]), rtol=1e-12)
+    np.testing.assert_allclose(coupled, np.linalg.solve(sum(inverses), mu), rtol=1e-11)
 
 
 def test_a_singular_matrix_is_regularised_as_one_alone_and_a_negative_one_refused(rows):
     weight = np.zeros(rows.size)
-    with one_blas_thread():
-        for factor in (OutputFactors(5, N).factor, OutputFactors(5, N).factor_alone):
-            with pytest.raises(SolverError, match="no Cholesky factor"):
-                factor(rows, weight, (0, 5))
+    with one_blas_thread(), workers(threads=1) as team:
+        with pytest.raises(SolverError, match="no Cholesky factor"):
+            OutputFactors(5, N).factor(rows, weight, (0, 5), np.empty((N, N)))
+        coupling = Coupling(2, N)
+        coupling.parts[:] = -np.eye(N)
+        with pytest.raises(SolverError, match="no Cholesky factor"):
+            coupling.factor(team)
         # One row only: a matrix of rank one, which has a factor once its zeros are not.
         weight = np.full(rows.size, 1e-14)
         weight[rows.start[:-1]] = 1.0
         factors = OutputFactors(5, N)
-        factors.factor(rows, weight, (0, 5))
+        factors.factor(rows, weight, (0, 5), np.empty((N, N)))
         right = np.ones((5, N))
         factors.solve(right, (0, 5))
         for z in range(5):
-            alone = cholesky_factor(normal_matrix(rows, weight, z))
-            expected = cholesky_solve(alone, np.ones(N))
-            np.testing.assert_allclose(right[z], expected, rtol=1e-9)
+            coupling.parts[0], coupling.parts[1] = normal_matrix(rows, weight, z), 0.0
+            coupling.factor(team)
+            np.testing.assert_allclose(right[z], coupling.solve(np.ones(N)), rtol=1e-9)
 
 
 def test_moves_of_a_range_are_those_of_numpy(rows):
@@ -174,6 +181,98 @@ def test_directions_solve_the_newton_equations_in_any_parts(rows, threads):
     assert 0 < min(found.steps) <= max(found.steps) <= 1
     assert (at.slack + found.steps.primal * ds).min() > -1e-12
     assert (at.y + found.steps.dual * dy).min() > -1e-12
+
+
+def lapack():
+    return Lapack(address("dpotrf"), address("dtpsv"), address("dgesv"))
+
+
+class OneSum:
+    """H dk - dtau w = q with w . dk given, for one output."""
+
+    def __init__(self, rows, at, weight, missing):
+        self.inverse = np.linalg.inv(normal_matrix(rows, at.y / at.slack, 0))
+        self.weight, self.missing = weight, missing
+
+    def free(self, q, part):
+        q[0] = self.inverse @ q[0]
+        return q[0].copy()
+
+    def couple(self, sums):
+        along = self.weight @ self.inverse @ self.weight
+        return np.array([(self.missing - self.weight @ sums) / along])
+
+    def follow(self, dmu, dk, part):
+        dk[0] += dmu[0] * self.inverse @ self.weight
+
+
+def test_the_compiled_direction_of_one_output_is_that_of_all(rows):
+    random = np.random.default_rng(8)
+    mine = rows.only(1)
+    weight, residual = random.uniform(0.5, 1, N), random.normal(size=(1, N))
+    at = AtRows(*random.uniform(0.5, 2, (2, mine.size)), random.normal(size=mine.size))
+    found = corrected_direction(
+        SharedRows.alone(mine),
+        at,
+        system=OneSum(mine, at, weight, 0.3),
+        dual_residual=residual,
+        corrections=3,
+    )
+    work, factor = normal_matrix(mine, at.y / at.slack, 0), np.empty(N * (N + 1) // 2)
+    along = np.linalg.solve(work, weight)
+    with one_blas_thread():
+        assert factor_regularised(address("dpotrf"), work)
+        pack(work, factor)
+        system = OneOutput(factor, weight, along, 0.3)
+        dk, dy, dtau, steps = corrected_move(address("dtpsv"), system, at, *mine, residual, 3)
+    np.testing.assert_allclose(dk, found.dk, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(dy, found.moves.dy, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose([dtau, *steps], [found.dmu[0], *found.steps], rtol=1e-9)
+    # Where the first direction is long enough nothing is corrected: they are not always the same.
+    first = corrected_move(address("dtpsv"), system, at, *mine, residual, 0)
+    assert not np.allclose(first[1], dy)
+
+
+@pytest.mark.parametrize("below", [0.0, 0.8])
+def test_the_cheapest_column_is_that_of_a_linear_programme(rows, below):
+    """Above zero the bound alone decides; below, half of the optimum's size is enough."""
+    from scipy.optimize import linprog
+
+    random = np.random.default_rng(9)
+    mine, weight = rows.only(0), random.uniform(0.5, 1, N)
+    reduced = random.uniform(0.1, 1, N) - below
+    source, target, a = mine.pairs
+    matrix = np.zeros((mine.size, N))
+    matrix[np.arange(mine.size), source] += a
+    matrix[np.arange(mine.size), target] -= 1.0
+    best = linprog(reduced, matrix, np.zeros(mine.size), weight[None], [1.0], method="highs").fun
+    tau = min((reduced / weight).min(), 0.0) - 1.0
+    y = feasible_multipliers(reduced - tau * weight, mine)
+    with one_blas_thread():
+        found, lower, k, multipliers = cheapest_column(
+            lapack(), reduced, weight, *mine, y, tau, 1e-9
+        )
+    assert found
+    assert multipliers.min() > 0
+    np.testing.assert_allclose(weight @ k, 1.0, rtol=1e-9)
+    assert mine.slack(k[None]).min() > -1e-12
+    proven = ((reduced - mine.pull(multipliers, N)[0]) / weight).min()
+    assert lower == pytest.approx(proven, rel=1e-12)
+    assert lower <= best * (1 + np.sign(best) * 1e-9) <= reduced @ k + 1e-9
+    if below:
+        assert best < 0
+        assert reduced @ k - lower <= 0.5 * abs(reduced @ k)
+    else:
+        assert lower >= 0
+
+
+@pytest.mark.parametrize(("count", "parts"), [(1, 8), (7, 8), (8, 8), (30, 8)])
+def test_shares_are_all_of_it_in_parts_that_differ_by_one(count, parts):
+    found = shares(count, parts)
+    assert [begin for begin, _ in found[1:]] == [end for _, end in found[:-1]]
+    assert (found[0][0], found[-1][1], len(found)) == (0, count, min(count, parts))
+    sizes = {end - begin for begin, end in found}
+    assert max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.parametrize("threads", [1, 3])

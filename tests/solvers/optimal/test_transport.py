@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from instances import distances
 from whereish.solvers.optimal.local import transport
 from whereish.solvers.optimal.local.solve import Neighbourhoods, solve_local
-from whereish.solvers.optimal.local.transport import lowered_duals, shortfall
+from whereish.solvers.optimal.local.transport import lowered_duals, shortfalls
 from whereish.solvers.optimal.output_generation import solve_by_output_generation
 from whereish.solvers.optimal.programme import ChannelProgramme, Terms
 from whereish.solvers.optimal.solve import solve_optimal
@@ -81,7 +81,7 @@ def test_what_is_lacking_is_what_private_columns_gain(level, loss, seed):
     mu = rng.uniform(0, 1.5, 24) * programme.cost.mean(axis=0)
     some = False
     for cost in programme.cost[::5]:
-        short = shortfall(cost, mu, programme.closeness)
+        short = shortfalls(cost[None], mu, programme.closeness)[0]
         most = -proven(cost, mu, programme.metric)
         scale = float(np.abs(cost - mu).max())
         assert (short >= 0).all()
@@ -129,19 +129,20 @@ def test_shortfall_is_true_whatever_the_simplex_method_says(monkeypatch):
 
     used = {}
 
-    def least_short(supply, demand, giver, taker, arrives):
-        used.update(flow=rng.lognormal(size=giver.size) * float(supply.max()))
-        used.update(giver=giver, taker=taker)
-        return used["flow"]
+    def least_short(problems):
+        (problem,) = problems
+        most = float(problem.reduced.max())
+        used.update(flow=rng.lognormal(size=problem.giver.size) * most)
+        used.update(giver=problem.giver, taker=problem.taker)
+        return [used["flow"]]
 
     monkeypatch.setattr(transport, "_least_short", least_short)
     for cost in programme.cost:
         mu = rng.uniform(0, 1.5, 16) * programme.cost.mean(axis=0)
-        short = shortfall(cost, mu, programme.closeness)
+        short = shortfalls(cost[None], mu, programme.closeness)[0]
         rest = [Fraction(float(c)) - Fraction(float(m)) for c, m in zip(cost, mu, strict=True)]
-        gives, lacks = np.flatnonzero(cost - mu > 0), np.flatnonzero(cost - mu < 0)
         for q, amount in enumerate(used["flow"]):
-            i, j = gives[used["giver"][q]], lacks[used["taker"][q]]
+            i, j = used["giver"][q], used["taker"][q]
             rest[i] -= Fraction(float(amount))
             rest[j] += Fraction(float(programme.closeness[j, i])) * Fraction(float(amount))
         for one, s in zip(rest, short, strict=True):
@@ -155,16 +156,39 @@ def test_without_a_solution_everything_is_lacking(monkeypatch):
     monkeypatch.setattr(transport, "linprog", lambda *args, **kwargs: Nothing())
     programme = scattered(16, 1.0, loss="euclidean")
     mu = 0.5 * programme.cost.mean(axis=0)
-    short = shortfall(programme.cost[3], mu, programme.closeness)
+    short = shortfalls(programme.cost[3:4], mu, programme.closeness)[0]
     np.testing.assert_allclose(short, np.maximum(mu - programme.cost[3], 0.0), atol=1e-12)
 
 
-def test_a_bound_is_not_half_done():
+@pytest.mark.parametrize("looks", [0, 1, 2])
+def test_a_bound_is_not_half_done(looks):
+    """Neither while threads look for outputs that lack nothing, nor while mu is lowered."""
     programme = scattered(16, 1.0, loss="euclidean")
-    left = iter([False, False, True])
+    left = iter([False] * looks + [True])
     mu = tight_duals(programme)
     found = lowered_duals(programme.cost, mu, programme.closeness, over=lambda: next(left))
     assert found is None
+
+
+@pytest.mark.parametrize("threads", ["2", "3"])
+def test_duals_are_lowered_alike_in_any_number_of_threads(monkeypatch, threads):
+    programme = scattered(70, 3.0, loss="threshold")
+    mu = tight_duals(programme)
+    found = []
+    for count in ("1", threads):
+        monkeypatch.setenv("WHEREISH_THREADS", count)
+        found.append(lowered_duals(programme.cost, mu, programme.closeness))
+    np.testing.assert_array_equal(*found)
+
+
+def test_outputs_of_one_call_have_nothing_to_do_with_each_other():
+    programme = scattered(40, 1.0, loss="squared")
+    mu = 0.5 * programme.cost.mean(axis=0)
+    found = shortfalls(programme.cost[:4], mu, programme.closeness)
+    alone = [shortfalls(one[None], mu, programme.closeness)[0] for one in programme.cost[:4]]
+    scale = float(programme.cost.max())
+    np.testing.assert_allclose(found.sum(axis=1), np.sum(alone, axis=1), atol=1e-7 * scale)
+    assert (found.sum(axis=1) > 1e-3 * scale).any()
 
 
 def test_steep_thresholds_in_the_plane_are_solved_on_cores():

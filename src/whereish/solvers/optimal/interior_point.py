@@ -23,38 +23,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
-from whereish.errors import SolverError
-from whereish.solvers.lapack import cholesky, cholesky_solve
+from whereish.solvers.optimal.barrier.coupling import Coupling
 from whereish.solvers.optimal.barrier.directions import (
+    ALONE,
     AtRows,
     Part,
     SharedRows,
     Steps,
     corrected_direction,
+    shares,
 )
 from whereish.solvers.optimal.barrier.entering import ENTRY_SLACK, Entry, admit
-from whereish.solvers.optimal.barrier.factors import LARGEST_REGULARISATION, OutputFactors
+from whereish.solvers.optimal.barrier.factors import OutputFactors
 from whereish.solvers.optimal.barrier.rows import Pairs, RowLists, feasible_multipliers
 from whereish.threads import Workers
 
-__all__ = [
-    "WORTH_THREADS",
-    "Candidate",
-    "InteriorPoint",
-    "Measure",
-    "Standing",
-    "cholesky_factor",
-]
+__all__ = ["Candidate", "InteriorPoint", "Measure", "Standing"]
 
 _PARTS = 8  # of the outputs, each for one thread at a time: fixed, so that sums are, too
-WORTH_THREADS = 150  # places; below, a factorisation is over before a thread has started
+_WORTH_THREADS = 150_000  # nanoseconds of work, of which a row takes about six: less is over
+# before another thread has woken up
 _LARGEST_SHARE = 0.02  # part of a target's multipliers that one new row may take
 _UNIT = float(np.finfo(float).eps)
 
@@ -81,23 +75,6 @@ class Measure(Standing):
     """G' y, (outputs, n)."""
     bound_duals: FloatArray
     """mu_x = min_z (c_z - G_z' y_z)_x less what rounding may have added; the bound is its sum."""
-
-
-def cholesky_factor(matrix: FloatArray) -> FloatArray:
-    """Upper Cholesky factor of a nearly singular positive matrix, regularised as little as works.
-
-    `matrix` is Fortran-ordered and symmetric; its upper half is overwritten.
-    """
-    diagonal = matrix.diagonal().copy()
-    index = np.arange(diagonal.size)
-    regularisation = 1e-15
-    while regularisation <= LARGEST_REGULARISATION:
-        matrix[index, index] = diagonal * (1.0 + regularisation)
-        if cholesky(matrix) == 0:
-            return matrix
-        matrix[:] = np.tril(matrix, -1) + np.tril(matrix, -1).T
-        regularisation *= 100.0
-    raise SolverError("the interior point met a matrix that has no Cholesky factor")
 
 
 @dataclass(frozen=True)
@@ -148,6 +125,7 @@ class InteriorPoint:
         self.cost = np.ascontiguousarray(self.all_cost[outputs])
         self.rows = self.lists.rows(outputs)
         self.factors = OutputFactors(outputs.size, self.n)
+        self.coupling = Coupling(min(_PARTS, outputs.size), self.n)
 
     def _feasible_duals(self) -> tuple[FloatArray, FloatArray]:
         """Duals with c_z - mu - G_z' y_z = 0 and y > 0, for a constant mu below all costs."""
@@ -161,10 +139,10 @@ class InteriorPoint:
 
     @property
     def _shared(self) -> SharedRows:
-        """The rows with the outputs in `_PARTS`, begin <= z < end."""
-        each, more = divmod(self.outputs.size, parts := min(_PARTS, self.outputs.size))
-        bounds = [each * part + min(part, more) for part in range(parts + 1)]
-        return SharedRows(self.rows, list(pairwise(bounds)), self.team)
+        """The rows with the outputs in `_PARTS`, begin <= z < end; for threads if it pays."""
+        work = 6 * self.rows.size + self.outputs.size * self.n**2
+        team = self.team if work >= _WORTH_THREADS else ALONE
+        return SharedRows(self.rows, shares(self.outputs.size, _PARTS), team)
 
     def measure(self) -> Measure:
         """Cost, dual bound on the present outputs, and complementarity."""
@@ -256,23 +234,24 @@ class _Outputs:
     """
 
     def __init__(self, point: InteriorPoint, shared: SharedRows, residual: FloatArray) -> None:
-        self._factors = factors = point.factors
+        self._factors, self._coupling = point.factors, point.coupling
         self._missing = 1.0 - point.k.sum(axis=0)
         start, pairs = shared.rows
         weight = np.empty(residual.size)
 
-        def factor(part: Part) -> FloatArray:
+        def factor(at: int) -> None:
+            part = shared.parts[at]
             weigh_rows(point.k, point.s, point.y, start, pairs, part, weight, residual)
-            return factors.factor(shared.rows, weight, part)
+            point.factors.factor(shared.rows, weight, part, point.coupling.parts[at])
 
-        schur = sum(shared.map(factor), np.zeros((point.n, point.n)))
-        self._schur = cholesky_factor(np.asfortranarray(np.tril(schur) + np.tril(schur, -1).T))
+        point.team.map(factor, range(len(shared.parts)))
+        point.coupling.factor(shared.team)
 
     def free(self, q: FloatArray, part: Part) -> FloatArray:
         return self._factors.solve(q, part)
 
     def couple(self, sums: FloatArray) -> FloatArray:
-        return cholesky_solve(self._schur, self._missing - sums)
+        return self._coupling.solve(self._missing - sums)
 
     def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
         self._factors.add_solutions(dmu, dk, part)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from whereish.errors import SolverError
 from whereish.solvers.optimal.barrier.rows import RowLists
-from whereish.solvers.optimal.interior_point import WORTH_THREADS, InteriorPoint, Measure
+from whereish.solvers.optimal.interior_point import InteriorPoint, Measure
 from whereish.solvers.optimal.polish import Polish
 from whereish.solvers.optimal.pricing import Pricer, PricingResult
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult, Terms, relative_gap
@@ -141,7 +141,7 @@ class _OutputGeneration:
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")  # a stall ends the solve, checked
 def solve_by_output_generation(programme: ChannelProgramme, terms: Terms) -> LpResult:
     """Solve to a certified relative gap, or as far as time and arithmetic allow."""
-    with workers(threads=1 if programme.n < WORTH_THREADS else None) as team:
+    with workers() as team:
         return _solved(_OutputGeneration(programme, terms.gap, team), terms)
 
 

@@ -21,22 +21,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from whereish.arrays import FloatArray
-from whereish.solvers.optimal.barrier.directions import (
-    AtRows,
-    Part,
-    SharedRows,
-    corrected_direction,
-)
+from whereish.errors import SolverError
+from whereish.solvers.lapack import address
+from whereish.solvers.optimal.barrier.column import Columns, Lapack, price_outputs
+from whereish.solvers.optimal.barrier.directions import shares
 from whereish.solvers.optimal.barrier.entering import near_active_pairs
-from whereish.solvers.optimal.barrier.factors import OutputFactors
-from whereish.solvers.optimal.barrier.rows import RowLists, Rows, feasible_multipliers
+from whereish.solvers.optimal.barrier.factors import NO_FACTOR
+from whereish.solvers.optimal.barrier.rows import RowLists, Rows
 from whereish.solvers.optimal.interior_point import Candidate
 from whereish.threads import Workers
 
 __all__ = ["Pricer", "PricingResult"]
 
-_MOST_ITERATIONS = 60
 _MOST_ROUNDS = 8
+_PARTS = 32  # of the outputs, each for one thread at a time
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,6 @@ class PricingResult:
 
     candidates: list[Candidate]
     shortfall: float
-
-
-@dataclass(frozen=True)
-class _Column:
-    lower: float
-    k: FloatArray
-    y: FloatArray
 
 
 @dataclass(frozen=True)
@@ -82,109 +74,71 @@ class Pricer:
 
     def price(self, mu: FloatArray, absent: Iterable[int], tolerance: float) -> PricingResult:
         """Price the `absent` outputs to within `tolerance`, in units of cost."""
-
-        def price_one(output: int) -> Candidate | float:
-            proof = self._proofs.get(output)
-            if proof is not None:
-                lower = self._shown(output, mu, proof)
-                if lower >= -tolerance:
-                    return lower
-            return self._price_one(output, mu, tolerance)
-
-        found = self.team.map(price_one, list(absent))
-        candidates = [one for one in found if isinstance(one, Candidate)]
-        lacks = [-one for one in found if not isinstance(one, Candidate)]
+        absent = list(absent)
+        candidates: list[Candidate] = []
+        left = [z for z in absent if not self._is_excluded(z, mu, tolerance)]
+        for turn in range(_MOST_ROUNDS):
+            if not left:
+                break
+            found, left = self._round(mu, left, tolerance, last=turn == _MOST_ROUNDS - 1)
+            candidates += found
+        candidates.sort(key=lambda one: one.output)
+        out = {one.output for one in candidates}
+        lacks = [-self._shown(z, mu, self._proofs[z]) for z in absent if z not in out]
         return PricingResult(candidates, max([0.0, *lacks]) * self._total)
+
+    def _is_excluded(self, output: int, mu: FloatArray, tolerance: float) -> bool:
+        """Whether an earlier proof still holds."""
+        proof = self._proofs.get(output)
+        return proof is not None and self._shown(output, mu, proof) >= -tolerance
 
     def _shown(self, output: int, mu: FloatArray, proof: _Proof) -> float:
         """min_x (c - mu - G' y)_x / w_x, lowered by what rounding may have added."""
         cost = self.cost[output]
-        off = proof.rounding + 8 * np.finfo(float).eps * (cost + np.abs(mu))
+        off = proof.rounding + 8 * _EPS * (cost + np.abs(mu))
         lower = float(((cost - mu - proof.pulled - off) / self.weight).min())
-        return lower - 8 * float(np.finfo(float).eps) * abs(lower)
+        return lower - 8 * _EPS * abs(lower)
 
-    def _price_one(self, output: int, mu: FloatArray, tolerance: float) -> Candidate | float:
-        """A candidate, or the lower bound that excludes the output."""
-        reduced = self.cost[output] - mu
-        closeness = self.lists.closeness
-        for _ in range(_MOST_ROUNDS):
-            rows = self.lists.rows(np.array([output]))
-            found = _cheapest_column(reduced, self.weight, rows, 0.1 * tolerance)
-            if found.lower >= -tolerance:
-                n = reduced.size
-                proof = _Proof(rows.pull(found.y, n)[0], rows.rounding(found.y, n)[0])
-                self._proofs[output] = proof
-                return self._shown(output, mu, proof)
-            private = (closeness * found.k).max(axis=1)
-            if reduced @ private < -tolerance * (self.weight @ private):
-                break
-            # The column leans on rows that it does not have: add them and look again.
-            keys, _ = near_active_pairs(found.k[None, :], closeness, 1e-3, 2)
-            new = self.lists.missing(output, keys)
-            if new.size == 0:
-                break
+    def _round(
+        self, mu: FloatArray, outputs: list[int], tolerance: float, *, last: bool
+    ) -> tuple[list[Candidate], list[int]]:
+        """Candidates among the outputs, and those that lean on rows which they have only now."""
+        rows = self.lists.rows(np.array(outputs))
+        columns = self._columns(mu, outputs, rows, tolerance)
+        excluded = columns.lower >= -tolerance
+        pulled, rounding = rows.pull(columns.y, mu.size), rows.rounding(columns.y, mu.size)
+        candidates, left = [], []
+        for at, z in enumerate(outputs):
+            if excluded[at]:
+                self._proofs[z] = _Proof(pulled[at], rounding[at])
+            elif columns.private[at] or last or not self._leans(z, columns.k[at]):
+                y = columns.y[rows.start[at] : rows.start[at + 1]]
+                candidates.append(Candidate(z, columns.k[at], y))
+            else:
+                left.append(z)
+        return candidates, left
+
+    def _columns(self, mu: FloatArray, outputs: list[int], rows: Rows, tolerance: float) -> Columns:
+        """The cheapest columns on the rows at hand."""
+        count, n = len(outputs), mu.size
+        lapack = Lapack(address("dpotrf"), address("dtpsv"), address("dgesv"))
+        cost, closeness = self.cost[outputs], self.lists.closeness
+        lower, k, private = np.empty(count), np.empty((count, n)), np.empty(count, np.bool_)
+        columns = Columns(lower, k, np.empty(rows.size), private)
+
+        def price(some: tuple[int, int]) -> bool:
+            return price_outputs(
+                lapack, cost, mu, self.weight, closeness, *rows, tolerance, some, columns
+            )
+
+        if not all(self.team.map(price, shares(count, _PARTS))):
+            raise SolverError(NO_FACTOR)
+        return columns
+
+    def _leans(self, output: int, k: FloatArray) -> bool:
+        """Whether a column leans on rows that its output does not have; they are added."""
+        keys, _ = near_active_pairs(k[None, :], self.lists.closeness, 1e-3, 2)
+        new = self.lists.missing(output, keys)
+        if new.size:
             self.lists.add(output, new)
-        return Candidate(output, found.k, found.y)
-
-
-def _cheapest_column(
-    reduced: FloatArray, weight: FloatArray, rows: Rows, tolerance: float
-) -> _Column:
-    """Interior point for min reduced . k over G k >= 0, weight . k = 1, on the rows at hand."""
-    n = reduced.size
-    factors = OutputFactors(1, n)
-    k = np.full((1, n), 1.0 / weight.sum())
-    ratio = reduced / weight
-    tau = min(float(ratio.min()), 0.0) - 0.3 * float(np.abs(ratio).mean()) - 1e-12
-    y = feasible_multipliers(reduced - tau * weight, rows)
-    lower, best_y = -np.inf, y
-    for _ in range(_MOST_ITERATIONS):
-        pulled = rows.pull(y, n)
-        bound = float(((reduced - pulled[0]) / weight).min())
-        if bound > lower:
-            lower, best_y = bound, y
-        upper = float(reduced @ k[0])
-        decided = lower >= 0 or (upper < 0 and upper - lower < 0.5 * abs(upper))
-        if decided or upper - lower < tolerance:
-            break
-        slack = rows.slack(k)
-        move = corrected_direction(
-            SharedRows.alone(rows),
-            AtRows(slack, y, np.zeros(y.size)),
-            system=_OneOutput(factors, rows, y / slack, weight=weight, k=k[0]),
-            dual_residual=(reduced - tau * weight)[None, :] - pulled,
-            corrections=2,
-        )
-        k = k + 0.95 * move.steps.primal * move.dk
-        y = y + 0.95 * move.steps.dual * move.moves.dy
-        tau += 0.95 * move.steps.dual * float(move.dmu[0])
-    return _Column(lower, k[0], best_y)
-
-
-class _OneOutput:
-    """The Newton system of one column with weight . k = 1, whose multiplier is one number."""
-
-    def __init__(
-        self,
-        factors: OutputFactors,
-        rows: Rows,
-        barrier: FloatArray,
-        *,
-        weight: FloatArray,
-        k: FloatArray,
-    ) -> None:
-        factors.factor_alone(rows, barrier, (0, 1))
-        self._factors, self._weight = factors, weight
-        self._along = weight[None, :].copy()
-        factors.solve(self._along, (0, 1))
-        self._missing = 1.0 - float(weight @ k)
-
-    def free(self, q: FloatArray, part: Part) -> FloatArray:
-        return self._factors.solve(q, part)
-
-    def couple(self, sums: FloatArray) -> FloatArray:
-        curvature = self._weight @ self._along[0]
-        return np.array([(self._missing - self._weight @ sums) / curvature])
-
-    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
-        dk += dmu[0] * self._along
+        return bool(new.size)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
-from whereish.solvers.lapack import cholesky_solve
+from whereish.solvers.optimal.barrier.coupling import Coupling
 from whereish.solvers.optimal.barrier.directions import (
     AtRows,
     Part,
@@ -33,7 +33,6 @@ from whereish.solvers.optimal.barrier.directions import (
 )
 from whereish.solvers.optimal.barrier.factors import OutputFactors
 from whereish.solvers.optimal.barrier.rows import Pairs, Rows, feasible_multipliers
-from whereish.solvers.optimal.interior_point import WORTH_THREADS, cholesky_factor
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.threads import Workers, workers
 
@@ -77,7 +76,7 @@ def recombine(
     scaled = columns / columns.max(axis=1, keepdims=True)
     losses = programme.cost @ scaled.T
     outputs, cheapest = losses.argmin(axis=0), losses.min(axis=0)
-    with workers(threads=1 if programme.n < WORTH_THREADS else None) as team:
+    with workers() as team:
         point = _Master(scaled, cheapest, programme.cost[free], rows, team)
         weights, remains = point.solve(tolerance)
     combined = np.zeros(programme.cost.shape)
@@ -111,6 +110,7 @@ class _Master:
         y = [feasible_multipliers(one + level, rows) for one in free]
         self.y = np.concatenate([cheapest - columns @ self.mu, *y])
         self.factors = OutputFactors(self.free, self.n)
+        self.coupling = Coupling(_CHUNKS + self.free, self.n)
 
     @property
     def missing(self) -> FloatArray:
@@ -169,19 +169,21 @@ class _Coupled:
         root = np.sqrt(self._ratio)[:, None]
         bounds = [point.count * at // _CHUNKS for at in range(_CHUNKS + 1)]
 
-        def inverse(item: int) -> FloatArray:
+        def inverse(item: int) -> None:
             """The lower half at least of what a chunk of columns, or a free one, gives to S."""
+            out = point.coupling.parts[item]
             if item >= _CHUNKS:
                 t = item - _CHUNKS
-                return point.factors.factor(point.free_rows, weight, (t, t + 1))
-            some = slice(bounds[item], bounds[item + 1])
-            scaled = root[some] * point.columns[some]
-            return np.asarray(scaled.T @ scaled)  # of one array: half the time of another product
+                point.factors.factor(point.free_rows, weight, (t, t + 1), out)
+            else:
+                some = slice(bounds[item], bounds[item + 1])
+                scaled = root[some] * point.columns[some]
+                np.matmul(scaled.T, scaled, out=out)  # of one array: half the time of two
 
         # A free column takes about as long as all of the chunks: so those come last, to be shared.
         order = [*range(_CHUNKS, _CHUNKS + point.free), *range(_CHUNKS)]
-        schur = sum(point.team.map(inverse, order), np.zeros((point.n, point.n)))
-        self._schur = cholesky_factor(np.asfortranarray(np.tril(schur) + np.tril(schur, -1).T))
+        point.team.map(inverse, order)
+        point.coupling.factor(point.team)
 
     def free(self, q: FloatArray, part: Part) -> FloatArray:
         weights, free = self._point.split(q[0])
@@ -190,7 +192,7 @@ class _Coupled:
         return np.asarray(sums + weights @ self._point.columns)
 
     def couple(self, sums: FloatArray) -> FloatArray:
-        return cholesky_solve(self._schur, self._missing - sums)
+        return self._point.coupling.solve(self._missing - sums)
 
     def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
         weights, free = self._point.split(dk[0])

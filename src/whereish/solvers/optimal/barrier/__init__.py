@@ -1,1 +1,1 @@
-"""Rows with a barrier term: Newton directions, factors, and rows that enter."""
+"""Rows with a barrier term: Newton directions, factors, columns priced, and rows that enter."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from whereish.solvers.optimal.barrier.rows import Pairs, Rows
 from whereish.threads import Workers
 
 __all__ = [
+    "ALONE",
     "AtRows",
     "Direction",
     "Moves",
@@ -32,12 +34,14 @@ __all__ = [
     "corrected_direction",
     "pull_of_targets",
     "row_moves",
+    "shares",
 ]
 
 _Result = TypeVar("_Result")
 Part = tuple[int, int]
 """A range begin <= z < end of outputs."""
-_ALONE = Workers()
+ALONE = Workers()
+"""The thread of the caller."""
 
 
 class AtRows(NamedTuple):
@@ -87,6 +91,12 @@ class NewtonSystem(Protocol):
         """Add H^{-1} A' dmu to the rows of a part."""
 
 
+def shares(count: int, parts: int) -> list[Part]:
+    """Ranges of about the same size, as many as there are parts or fewer, none of them empty."""
+    bounds = [count * at // min(parts, count) for at in range(min(parts, count) + 1)]
+    return list(pairwise(bounds))
+
+
 class SharedRows(NamedTuple):
     """Rows whose outputs threads share, in parts."""
 
@@ -97,7 +107,7 @@ class SharedRows(NamedTuple):
     @classmethod
     def alone(cls, rows: Rows) -> SharedRows:
         """All of them in the thread of the caller."""
-        return cls(rows, [(0, rows.start.size - 1)], _ALONE)
+        return cls(rows, [(0, rows.start.size - 1)], ALONE)
 
     @property
     def size(self) -> int:

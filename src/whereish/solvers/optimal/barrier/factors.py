@@ -20,12 +20,19 @@ from whereish.errors import SolverError
 from whereish.solvers.lapack import address
 from whereish.solvers.optimal.barrier.rows import Pairs, Rows, assemble_normal_matrix
 
-__all__ = ["LARGEST_REGULARISATION", "OutputFactors"]
+__all__ = [
+    "LARGEST_REGULARISATION",
+    "NO_FACTOR",
+    "OutputFactors",
+    "factor_regularised",
+    "pack",
+    "solve_packed",
+]
 
 LARGEST_REGULARISATION = 1e-4
 """Of its diagonal: what is added to a nearly singular matrix at most."""
 
-_NO_FACTOR = "the interior point met a matrix that has no Cholesky factor"
+NO_FACTOR = "the interior point met a matrix that has no Cholesky factor"
 _CALLS = "whereish.compiled.lapack_calls"
 call_on_matrix: Callable[[int, FloatArray], int] = lazy_intrinsic(_CALLS, "call_on_matrix")
 call_on_packed: Callable[[int, FloatArray, FloatArray, bool], None] = lazy_intrinsic(
@@ -40,31 +47,23 @@ class OutputFactors:
     """
 
     def __init__(self, outputs: int, n: int) -> None:
-        self._n = n
         self._factors = np.empty((outputs, n * (n + 1) // 2))
 
-    def factor(self, rows: Rows, weight: FloatArray, part: tuple[int, int]) -> FloatArray:
-        """Factor H_z of a range; the lower half of the sum of their inverses.
+    def factor(
+        self, rows: Rows, weight: FloatArray, part: tuple[int, int], inverses: FloatArray
+    ) -> None:
+        """Factor H_z of a range; write the lower half of the sum of their inverses.
 
         Raises
         ------
         SolverError
             If one of them has no factor however it is regularised.
         """
-        inverses = np.zeros((self._n, self._n))
         potrf, potri = address("dpotrf"), address("dpotri")
         if not factor_outputs(
             potrf, potri, weight, rows.start, rows.pairs, part, self._factors, inverses
         ):
-            raise SolverError(_NO_FACTOR)
-        return inverses
-
-    def factor_alone(self, rows: Rows, weight: FloatArray, part: tuple[int, int]) -> None:
-        """The same without the inverses."""
-        if not factor_only(
-            address("dpotrf"), weight, rows.start, rows.pairs, part, self._factors, self._n
-        ):
-            raise SolverError(_NO_FACTOR)
+            raise SolverError(NO_FACTOR)
 
     def solve(self, right: FloatArray, part: tuple[int, int]) -> FloatArray:
         """Overwrite each row q_z of a range by the solution of H_z k = q_z; their sum."""
@@ -86,8 +85,9 @@ def factor_outputs(
     factors: FloatArray,
     inverses: FloatArray,
 ) -> bool:
-    """Factor a range of outputs and add their inverses up; whether all have factors."""
+    """Factor a range of outputs and write the sum of their inverses; whether all have factors."""
     n = inverses.shape[0]
+    inverses[:] = 0.0
     work = np.empty((n, n))
     for z in range(outputs[0], outputs[1]):
         assemble_normal_matrix(weight, start[z], start[z + 1], pairs, work)
@@ -99,26 +99,6 @@ def factor_outputs(
         for i in range(n):
             for j in range(i + 1):
                 inverses[i, j] += work[i, j]
-    return True
-
-
-@kernel
-def factor_only(
-    potrf: int,
-    weight: FloatArray,
-    start: IntArray,
-    pairs: Pairs,
-    outputs: tuple[int, int],
-    factors: FloatArray,
-    n: int,
-) -> bool:
-    """Factor a range of outputs; whether all have factors."""
-    work = np.empty((n, n))
-    for z in range(outputs[0], outputs[1]):
-        assemble_normal_matrix(weight, start[z], start[z + 1], pairs, work)
-        if not factor_regularised(potrf, work):
-            return False
-        pack(work, factors[z])
     return True
 
 

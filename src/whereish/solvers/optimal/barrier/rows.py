@@ -8,15 +8,19 @@ which they are; `Rows` is the flat form in which the kernels read them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
-from whereish.compiled import kernel
+from whereish.compiled import kernel, lazy_intrinsic
+from whereish.errors import SolverError
+from whereish.solvers.lapack import address
 
 __all__ = [
+    "NO_MULTIPLIERS",
     "Pairs",
     "RowLists",
     "Rows",
@@ -25,7 +29,13 @@ __all__ = [
     "pull_back",
     "pull_sizes",
     "slacks",
+    "write_multipliers",
 ]
+
+NO_MULTIPLIERS = "the multipliers to begin from are not finite"
+call_on_system: Callable[[int, FloatArray, NDArray[np.int32], FloatArray], int] = lazy_intrinsic(
+    "whereish.compiled.lapack_calls", "call_on_system"
+)
 
 
 class Pairs(NamedTuple):
@@ -111,25 +121,33 @@ class RowLists:
 
 
 def feasible_multipliers(total: FloatArray, rows: Rows) -> FloatArray:
-    """Multipliers y > 0 of one output's rows with G' y = total, for total > 0.
+    """Multipliers y > 0 of one output's rows with G' y = total, for total > 0; see below."""
+    y = np.empty(rows.size)
+    if not write_multipliers(address("dgesv"), total, (0, rows.size), rows.pairs, y):
+        raise SolverError(NO_MULTIPLIERS)
+    return y
+
+
+@kernel
+def write_multipliers(
+    gesv: int, total: FloatArray, rows: tuple[int, int], pairs: Pairs, out: FloatArray
+) -> bool:
+    """Write multipliers y > 0 of a range of rows with G' y = total > 0; whether there were any.
 
     With y = u_target / (1 - a) the system for u has a column-dominant M-matrix,
     whose inverse is nonnegative.
     """
-    n, (_, target, a) = total.size, rows.pairs
-    matrix = np.zeros((n, n))
-    add_shares(rows.pairs, matrix)
-    u = np.linalg.solve(matrix, total)
-    return np.asarray(u[target] / (1.0 - a))
-
-
-@kernel
-def add_shares(pairs: Pairs, out: FloatArray) -> None:
-    """Add to (j, j) and to (i, j) what G' takes of y = 1 / (1 - a) on a row (i, j)."""
-    for row in range(pairs.source.size):
+    n = total.size
+    transposed, u, pivots = np.zeros((n, n)), total.copy(), np.empty(n, np.int32)
+    for row in range(rows[0], rows[1]):
         i, j, a = pairs.source[row], pairs.target[row], pairs.factor[row]
-        out[j, j] += 1.0 / (1.0 - a)
-        out[i, j] -= a / (1.0 - a)
+        transposed[j, j] += 1.0 / (1.0 - a)
+        transposed[j, i] -= a / (1.0 - a)
+    if call_on_system(gesv, transposed, pivots, u) != 0:
+        return False
+    for row in range(rows[0], rows[1]):
+        out[row] = u[pairs.target[row]] / (1.0 - pairs.factor[row])
+    return True
 
 
 @kernel

@@ -43,7 +43,8 @@ def groups_within(
 ) -> list[tuple[NDArray[np.intp], Near]]:
     """Groups of outputs with the places within `reach` nats of one of them.
 
-    Every place is in the group that is nearest to it, however far that is.
+    Every place is in the group that is nearest to it, however far that is.  The groups with most
+    work come first, so that threads have alike.
     """
     width = max(_LEAST_WIDTH, LANES * -(-anchors.size // (_MOST_GROUPS * LANES)))
     groups = near_groups(metric, anchors, width)
@@ -57,7 +58,7 @@ def groups_within(
         source, target = index[rows.source[kept]], index[rows.target[kept]]
         near = Near(np.flatnonzero(mine), kept, Pairs(source, target, rows.factor[kept]))
         found.append((outputs, near))
-    return found
+    return sorted(found, key=lambda group: -group[0].size * group[1].rows.size)
 
 
 def near_groups(metric: FloatArray, anchors: NDArray[np.intp], most: int) -> list[NDArray[np.intp]]:

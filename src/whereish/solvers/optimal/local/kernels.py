@@ -9,15 +9,22 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
+from whereish.solvers.optimal.barrier.factors import call_on_matrix, factor_regularised
+from whereish.solvers.optimal.barrier.rows import (
+    Rows,
+    assemble_normal_matrix,
+    write_multipliers,
+)
 from whereish.solvers.optimal.local.cores import Cores, Links, Reach, absorb
 
 __all__ = [
     "Pulled",
-    "add_inverse",
+    "factor_cores",
     "lagging",
     "price_of_tails",
     "times_inverses",
     "violated",
+    "write_of_cores",
 ]
 
 
@@ -29,23 +36,69 @@ class Pulled(NamedTuple):
 
 
 @kernel
+def factor_cores(
+    potrf: int,
+    potri: int,
+    weight: FloatArray,
+    rows: Rows,
+    cores: Cores,
+    spots: IntArray,
+    outputs: tuple[int, int],
+    inverses: FloatArray,
+    out: FloatArray,
+) -> bool:
+    """Write H_z^{-1} of a range of outputs and their sum of E_z H_z^{-1} E_z'; whether all are.
+
+    Of symmetric matrices, C-ordered, what is on and below the diagonal; output z has its own at
+    spots[z] of `inverses`, and its rows have indices of its own variables.
+    """
+    out[:] = 0.0
+    reach = cores.reach
+    for z in range(outputs[0], outputs[1]):
+        width = cores.start[z + 1] - cores.start[z]
+        work = inverses[spots[z] : spots[z + 1]].reshape((width, width))
+        assemble_normal_matrix(weight, rows.start[z], rows.start[z + 1], rows.pairs, work)
+        if not factor_regularised(potrf, work) or call_on_matrix(potri, work) != 0:
+            return False
+        add_inverse(work, reach.start[z], reach.start[z + 1], cores.start[z], reach, out)
+    return True
+
+
+@kernel
 def add_inverse(
     inverse: FloatArray, begin: int, end: int, offset: int, reach: Reach, out: FloatArray
 ) -> None:
-    """Add E_z H_z^{-1} E_z' to the upper half of `out`; `inverse` has its upper half."""
+    """Add E_z H_z^{-1} E_z' to the lower half of `out`; `inverse` has its lower half."""
     for one in range(begin, end):
         y, j, b = reach.place[one], reach.variable[one] - offset, reach.factor[one]
         for other in range(begin, one + 1):
             i = reach.variable[other] - offset
-            value = inverse[i, j] if i <= j else inverse[j, i]
-            out[reach.place[other], y] += b * reach.factor[other] * value
+            value = inverse[j, i] if i <= j else inverse[i, j]
+            out[y, reach.place[other]] += b * reach.factor[other] * value
+
+
+@kernel
+def write_of_cores(
+    gesv: int,
+    total: FloatArray,
+    variables: IntArray,
+    rows: Rows,
+    outputs: tuple[int, int],
+    out: FloatArray,
+) -> bool:
+    """`write_multipliers` for a range of outputs, each with its own variables."""
+    for z in range(outputs[0], outputs[1]):
+        mine, some = total[variables[z] : variables[z + 1]], (rows.start[z], rows.start[z + 1])
+        if not write_multipliers(gesv, mine, some, rows.pairs, out):
+            return False
+    return True
 
 
 @kernel
 def times_inverses(
     inverses: FloatArray, start: IntArray, places: IntArray, q: FloatArray
 ) -> FloatArray:
-    """H_z^{-1} q_z of every output: symmetric blocks of which the upper half is there."""
+    """H_z^{-1} q_z of every output: symmetric blocks of which the lower half is there."""
     out = np.zeros(q.size)
     for z in range(start.size - 1):
         begin, width = start[z], start[z + 1] - start[z]

@@ -7,30 +7,28 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.errors import SolverError
-from whereish.solvers.lapack import cholesky_inverse, cholesky_solve
+from whereish.solvers.lapack import address
+from whereish.solvers.optimal.barrier.coupling import Coupling
 from whereish.solvers.optimal.barrier.directions import (
     AtRows,
     NewtonSystem,
     Part,
     SharedRows,
     corrected_direction,
+    shares,
 )
-from whereish.solvers.optimal.barrier.rows import (
-    Pairs,
-    Rows,
-    assemble_normal_matrix,
-    feasible_multipliers,
-)
-from whereish.solvers.optimal.interior_point import cholesky_factor
+from whereish.solvers.optimal.barrier.factors import NO_FACTOR
+from whereish.solvers.optimal.barrier.rows import NO_MULTIPLIERS, Pairs, Rows
 from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
 from whereish.solvers.optimal.local.kernels import (
     Pulled,
-    add_inverse,
+    factor_cores,
     price_of_tails,
     times_inverses,
+    write_of_cores,
 )
 from whereish.solvers.optimal.programme import ChannelProgramme
-from whereish.threads import in_threads
+from whereish.threads import allowed_threads, in_threads, workers
 
 _LEAST_LEVEL = 0.1  # of the mean loss: what a place without cost counts as
 _PARTS = 8
@@ -69,26 +67,32 @@ class LocalPoint:
 
     def _lay_out(self, keys: list[IntArray]) -> None:
         sizes = [one.size for one in keys]
-        self._row_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         owner = np.repeat(np.arange(len(keys)), sizes)
         i, j = np.divmod(np.concatenate(keys), self.programme.n)
         index, closeness = self.cores.variable, self.programme.closeness
         pairs = Pairs(index[owner, i], index[owner, j], closeness[i, j])
         self.rows = Rows(np.array([0, pairs.source.size], np.int64), pairs)
         offset = self.cores.start[owner].astype(np.int32)
-        self._local = Pairs(pairs.source - offset, pairs.target - offset, pairs.factor)
+        local = Pairs(pairs.source - offset, pairs.target - offset, pairs.factor)
+        self._local = Rows(start, local)
+        self._parts = shares(len(keys), _PARTS)
+        self._coupling = Coupling(len(self._parts), self.programme.n)
+        self._spots = np.concatenate([[0], np.cumsum(np.diff(self.cores.start) ** 2)])
+        self._inverses = np.empty(int(self._spots[-1]))
 
     def _feasible_duals(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Duals with E'(c - mu) = G' y and y > 0, mu minus what each place loses at the start."""
         lost = (start * self.programme.cost.T).sum(axis=1)
         level = np.maximum(lost, _LEAST_LEVEL * lost.mean())
         total = self.cost + self.cores.gather(level)
-        y, (source, target, a) = np.empty(self.rows.size), self._local
-        for z, offset in enumerate(self.cores.start[:-1]):
-            part = slice(self._row_start[z], self._row_start[z + 1])
-            pairs = Pairs(source[part], target[part], a[part])
-            mine = Rows(np.array([0, pairs.source.size]), pairs)
-            y[part] = feasible_multipliers(total[offset : self.cores.start[z + 1]], mine)
+        y, rows, gesv = np.empty(self.rows.size), self._local, address("dgesv")
+
+        def write(part: Part) -> bool:
+            return write_of_cores(gesv, total, self.cores.start, rows, part, y)
+
+        if not all(in_threads(write, self._parts)):
+            raise SolverError(NO_MULTIPLIERS)
         return y, -level
 
     def _slack(self, k: FloatArray) -> FloatArray:
@@ -149,30 +153,28 @@ class LocalPoint:
         return primal, dual
 
     def _newton(self, weight: FloatArray) -> NewtonSystem:
-        n, cores = self.programme.n, self.cores
-        outputs = cores.start.size - 1
-        widths = np.diff(cores.start)
-        spots = np.concatenate([[0], np.cumsum(widths**2)])
-        inverses = np.empty(int(spots[-1]))
-        parts = np.array_split(np.arange(outputs), min(_PARTS, outputs))
+        cores, coupling, parts = self.cores, self._coupling, self._parts
+        potrf, potri = address("dpotrf"), address("dpotri")
 
-        def factor(part: NDArray[np.intp]) -> FloatArray:
-            schur = np.zeros((n, n), order="F")
-            for z in part:
-                w, offset = int(widths[z]), int(cores.start[z])
-                work = inverses[spots[z] : spots[z + 1]].reshape((w, w), order="F")
-                begin, end = int(self._row_start[z]), int(self._row_start[z + 1])
-                assemble_normal_matrix(weight, begin, end, self._local, work)
-                cholesky_factor(work)
-                if cholesky_inverse(work) != 0:
-                    raise SolverError("the interior point met a singular normal matrix")
-                begin, end = int(cores.reach.start[z]), int(cores.reach.start[z + 1])
-                add_inverse(work, begin, end, offset, cores.reach, schur)
-            return schur
+        def factor(at: int) -> bool:
+            return factor_cores(
+                potrf,
+                potri,
+                weight,
+                self._local,
+                cores,
+                self._spots,
+                parts[at],
+                self._inverses,
+                coupling.parts[at],
+            )
 
-        schur = sum(in_threads(factor, parts), np.zeros((n, n), order="F"))
-        schur_factor = cholesky_factor(np.asfortranarray(np.triu(schur) + np.triu(schur, 1).T))
-        return _CoreSystem(cores, inverses, spots, schur_factor, 1.0 - cores.sums(self.k, n))
+        with workers(threads=min(allowed_threads(), len(parts))) as team:
+            if not all(team.map(factor, range(len(parts)))):
+                raise SolverError(NO_FACTOR)
+            coupling.factor(team)
+        missing = 1.0 - cores.sums(self.k, self.programme.n)
+        return _CoreSystem(cores, self._inverses, self._spots, coupling, missing)
 
 
 class _CoreSystem:
@@ -183,11 +185,11 @@ class _CoreSystem:
         cores: Cores,
         inverses: FloatArray,
         spots: IntArray,
-        schur: FloatArray,
+        coupling: Coupling,
         missing: FloatArray,
     ) -> None:
         self._cores, self._inverses, self._spots = cores, inverses, spots
-        self._schur, self._missing = schur, missing
+        self._coupling, self._missing = coupling, missing
 
     def _solved(self, right: FloatArray) -> FloatArray:
         return times_inverses(self._inverses, self._cores.start, self._spots, right)
@@ -197,7 +199,7 @@ class _CoreSystem:
         return self._cores.sums(q[0], self._missing.size)
 
     def couple(self, sums: FloatArray) -> FloatArray:
-        return cholesky_solve(self._schur, self._missing - sums)
+        return self._coupling.solve(self._missing - sums)
 
     def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
         dk[0] += self._solved(self._cores.gather(dmu))

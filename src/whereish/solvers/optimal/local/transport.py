@@ -10,7 +10,8 @@ for r = c_z - mu, may be sent to a place j that lacks, r_j < 0, and e^{-d(i,j)} 
 Thanks to the triangle inequality nothing has to pass a third place: this is a transportation
 problem.  On steep metrics each place that lacks has a few dozen places near it that can give, and a
 simplex method takes milliseconds.  It makes the sum of s least; mu - s is then a dual for this
-output, and for those before, since lowering mu harms none.
+output, and for those before, since lowering mu harms none.  Most outputs lack nothing, which
+threads find at the same time; the others come one after the other, each for what is left of mu.
 
 Nothing rests on the simplex method: any f >= 0 gives a true s, taken anew from f and raised by what
 rounding may have added.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +29,21 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from whereish.arrays import FloatArray
+from whereish.threads import workers
 
-__all__ = ["lowered_duals", "shortfall"]
+__all__ = ["lowered_duals", "shortfalls"]
 
 _FARTHEST = math.exp(-16.0)
 """Closeness below which nothing is sent: what arrives would be lost in the tolerance."""
-_MOST_GIVERS = 64
-"""Places that may give to one, the nearest first."""
+_FEW_GIVERS, _MOST_GIVERS = 24, 64
+"""Places that may give to one, the nearest first: to begin with, and where those leave a lack."""
 _TOLERANCE = 1e-9
 """Of the simplex method, in units of the largest cost; what it leaves lowers the bound."""
+_NOTHING = 1e-8
+"""Of the sum of mu: less counts as no lack."""
+_AT_ONCE, _CALLS = 4, 16
+"""Outputs of one call, which takes a millisecond to say, and calls between two looks at the clock.
+"""
 _EPS = float(np.finfo(float).eps)
 
 
@@ -50,67 +58,109 @@ def lowered_duals(
 
     None if it is `over` before the last output.
     """
-    mu = mu.copy()
-    for one in cost:
+    calls = [cost[begin : begin + _AT_ONCE] for begin in range(0, len(cost), _AT_ONCE)]
+    short = np.zeros((0, mu.size))
+    with workers() as team:
+        for begin in range(0, len(calls), _CALLS):
+            if over():
+                return None
+            some = calls[begin : begin + _CALLS]
+            found = team.map(lambda one: shortfalls(one, mu, closeness, _FEW_GIVERS), some)
+            short = np.concatenate([short, *found])
+    lacking = short.sum(axis=1) > _NOTHING * float(np.abs(mu).sum())
+    lowered = _less(mu, short[~lacking].max(axis=0, initial=0.0))
+    for one in cost[lacking]:
         if over():
             return None
-        short = shortfall(one, mu, closeness)
-        mu -= short
-        mu -= _EPS * (np.abs(mu) + short)  # the difference was rounded
-    return mu
+        lowered = _less(lowered, shortfalls(one[None], lowered, closeness)[0])
+    return lowered
 
 
-def shortfall(cost: FloatArray, mu: FloatArray, closeness: FloatArray) -> FloatArray:
-    """s >= 0 such that (cost - mu + s) . k >= 0 for every private column k."""
-    reduced = cost - mu
-    gives, lacks = np.flatnonzero(reduced > 0), np.flatnonzero(reduced < 0)
-    if lacks.size == 0:
-        return np.zeros(mu.size)
-    near = closeness[np.ix_(lacks, gives)]
-    taker, giver = _arcs(near)
-    flow = _least_short(reduced[gives], -reduced[lacks], giver, taker, near[taker, giver])
-    i, j = gives[giver], lacks[taker]
-    size = cost + np.abs(mu)
-    for where, sent in ((i, -flow), (j, near[taker, giver] * flow)):
-        reduced = reduced + np.bincount(where, sent, minlength=mu.size)
-        size = size + np.bincount(where, np.abs(sent), minlength=mu.size)
-    terms = np.bincount(np.concatenate([i, j]), minlength=mu.size)
-    # An entry sums so many numbers, products with e^{-d}, itself off by an ulp, among them.
-    return np.asarray(np.maximum((terms + 8.0) * _EPS * size - reduced, 0.0))
+def _less(mu: FloatArray, short: FloatArray) -> FloatArray:
+    """mu - short, not rounded up."""
+    less = mu - short
+    return np.asarray(less - _EPS * (np.abs(less) + short))
 
 
-def _arcs(near: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Which place may take from which: `near` is (takers, givers)."""
-    if near.shape[1] > _MOST_GIVERS:
-        least = np.partition(near, -_MOST_GIVERS, axis=1)[:, -_MOST_GIVERS, None]
-        near = np.where(near >= least, near, 0.0)
-    taker, giver = np.nonzero(near > _FARTHEST)
-    return taker, giver
-
-
-def _least_short(
-    supply: FloatArray,
-    demand: FloatArray,
-    giver: NDArray[np.intp],
-    taker: NDArray[np.intp],
-    arrives: FloatArray,
+def shortfalls(
+    cost: FloatArray, mu: FloatArray, closeness: FloatArray, givers: int = _MOST_GIVERS
 ) -> FloatArray:
-    """What to send on every arc so that the least is lacking in all; never more than there is."""
-    arcs, scale = giver.size, max(float(supply.max(initial=0.0)), float(demand.max()))
-    if arcs == 0:
-        return np.zeros(0)
-    row = np.concatenate([giver, supply.size + taker, supply.size + np.arange(demand.size)])
-    column = np.concatenate([np.arange(arcs), np.arange(arcs + demand.size)])
-    entry = np.concatenate([np.ones(arcs), -arrives, np.full(demand.size, -1.0)])
+    """s >= 0, (outputs, n), such that (c_z - mu + s_z) . k >= 0 for every private column k."""
+    problems = [_Problem.of(one - mu, closeness, givers) for one in cost]
+    flows = _least_short(problems)
+    found = []
+    for one, problem, flow in zip(cost, problems, flows, strict=True):
+        reduced, size = one - mu, one + np.abs(mu)
+        for where, sent in ((problem.giver, -flow), (problem.taker, problem.arrives * flow)):
+            reduced = reduced + np.bincount(where, sent, minlength=mu.size)
+            size = size + np.bincount(where, np.abs(sent), minlength=mu.size)
+        ends = np.concatenate([problem.giver, problem.taker])
+        terms = np.bincount(ends, minlength=mu.size)
+        # An entry sums so many numbers, products with e^{-d}, itself off by an ulp, among them.
+        found.append(np.maximum((terms + 8.0) * _EPS * size - reduced, 0.0))
+    return np.array(found)
+
+
+class _Problem(NamedTuple):
+    """What places have or lack, (n,), and which place may give to which, with what arrives."""
+
+    reduced: FloatArray
+    giver: NDArray[np.intp]
+    taker: NDArray[np.intp]
+    arrives: FloatArray
+
+    @classmethod
+    def of(cls, reduced: FloatArray, closeness: FloatArray, givers: int) -> _Problem:
+        gives, lacks = np.flatnonzero(reduced > 0), np.flatnonzero(reduced < 0)
+        near = closeness[np.ix_(lacks, gives)]
+        if gives.size > givers:
+            least = np.partition(near, -givers, axis=1)[:, -givers, None]
+            near = np.where(near >= least, near, 0.0)
+        taker, giver = np.nonzero(near > _FARTHEST)
+        return cls(reduced, gives[giver], lacks[taker], near[taker, giver])
+
+
+def _least_short(problems: list[_Problem]) -> list[FloatArray]:
+    """What to send on every arc so that the least is lacking in all; never more than there is.
+
+    The problems have nothing to do with each other, but that one call solves them all.
+    """
+    rows, columns, entries, bounds, costs = [], [], [], [], []
+    begin, first = [], 0
+    for at, (reduced, giver, taker, arrives) in enumerate(problems):
+        lacks = np.flatnonzero(reduced < 0)
+        flows = first + np.arange(giver.size)
+        row = at * reduced.size
+        rows += [row + giver, row + taker, row + lacks]
+        columns += [flows, flows, first + giver.size + np.arange(lacks.size)]
+        entries += [np.ones(giver.size), -arrives, np.full(lacks.size, -1.0)]
+        bounds.append(reduced / (float(np.abs(reduced).max()) or 1.0))
+        costs += [np.zeros(giver.size), np.ones(lacks.size)]
+        begin.append(first)
+        first += giver.size + lacks.size
+    if not any(problem.giver.size for problem in problems):
+        return [np.zeros(0) for _ in problems]
+    places = np.concatenate(rows), np.concatenate(columns)
+    shape = (sum(problem.reduced.size for problem in problems), first)
     found = linprog(  # type: ignore[call-overload]  # sparse is documented
-        np.concatenate([np.zeros(arcs), np.ones(demand.size)]),
-        A_ub=coo_array((entry, (row, column))).tocsc(),
-        b_ub=np.concatenate([supply, -demand]) / scale,
+        np.concatenate(costs),
+        A_ub=coo_array((np.concatenate(entries), places), shape).tocsc(),
+        b_ub=np.concatenate(bounds),
         method="highs-ds",
-        options={"primal_feasibility_tolerance": _TOLERANCE},
+        options={"primal_feasibility_tolerance": _TOLERANCE, "presolve": False},
     )
     if found.x is None:
-        return np.zeros(arcs)
-    flow = scale * np.maximum(found.x[:arcs], 0.0)
-    sent = np.bincount(giver, flow, minlength=supply.size)
-    return np.asarray(flow * np.minimum(1.0, supply / np.maximum(sent, supply))[giver])
+        return [np.zeros(problem.giver.size) for problem in problems]
+    return [
+        _within_supply(problem, found.x[at : at + problem.giver.size])
+        for at, problem in zip(begin, problems, strict=True)
+    ]
+
+
+def _within_supply(problem: _Problem, flow: FloatArray) -> FloatArray:
+    """The flow in units of cost, less what a place gives beyond what it has."""
+    supply = np.maximum(problem.reduced, 0.0)
+    flow = float(np.abs(problem.reduced).max()) * np.maximum(flow, 0.0)
+    sent = np.bincount(problem.giver, flow, minlength=supply.size)
+    part = np.minimum(1.0, supply / np.maximum(np.maximum(sent, supply), np.finfo(float).tiny))
+    return np.asarray(flow * part[problem.giver])
