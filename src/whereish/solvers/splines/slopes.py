@@ -26,6 +26,7 @@ from whereish.solvers.splines.points import (
     sampled_slopes,
 )
 from whereish.solvers.splines.report_blocks import report_blocks
+from whereish.solvers.tables.blocks import laws_of_table
 
 __all__ = ["PointSlopes", "points_between", "slopes_between", "spline_laws"]
 
@@ -33,7 +34,9 @@ _MATTERS = 0.01  # of eps: points so much below the largest of all windows aroun
 
 
 def spline_laws(built: BuiltLaw) -> CellLaws:
-    """The laws at the nodes."""
+    """The laws at the nodes: those of the table, if there is one."""
+    if built.table is not None:
+        return laws_of_table(built.table)
     law, metric = built.law, built.metric_on_map
     rows, cols = metric.shape
     steps, used = metric.steps, metric.weights.astype(np.float64) * metric.quantum
