@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
-from whereish.privacy.maps.stencil import STENCILS, edge_slices
+from whereish.privacy.maps.stencil import edge_slices
 from whereish.solvers.eikonal.cells import BuiltLaw, RoundProgress
 from whereish.solvers.eikonal.certify import worst_edge
 from whereish.solvers.geodesic.graph_metric import GraphMetric
@@ -156,7 +156,7 @@ def _called(built: BuiltLaw, places: FloatArray, prior: FloatArray) -> BuiltLaw:
     """With reports called by nodes near their means, and the edges that the table keeps."""
     table = built.table
     assert table is not None
-    metric = kept_metric(table.distances, table.metric.shape, table.metric)
+    metric = kept_metric(table.distances, table.metric)
     table = replace(
         table, metric=metric, reported=free_cells(table_means(table, places, prior), places)
     )
@@ -164,14 +164,12 @@ def _called(built: BuiltLaw, places: FloatArray, prior: FloatArray) -> BuiltLaw:
     return replace(built, table=replace(table, factor=factor, worst=worst))
 
 
-def kept_metric(
-    distances: NDArray[np.uint16], shape: tuple[int, int], like: GraphMetric
-) -> GraphMetric:
-    """The smallest edges that all columns keep, with the stencil and the quantum of another."""
-    edges = np.full((*shape, len(like.steps)), LIMIT, np.uint16)
-    grid = distances.reshape(-1, *shape)
-    for k, step in enumerate(STENCILS[like.neighbours]):
-        tail, head = edge_slices(shape, step)
+def kept_metric(distances: NDArray[np.uint16], like: GraphMetric) -> GraphMetric:
+    """The smallest edges that all columns keep, in the form of another metric."""
+    edges = np.full(like.weights.shape, LIMIT, np.uint16)
+    grid = distances.reshape(-1, *like.shape)
+    for k, step in enumerate(like.steps):
+        tail, head = edge_slices(like.shape, step)
         most = np.zeros(edges[*tail, k].shape, np.int32)
         for layer in grid:
             np.maximum(most, np.abs(layer[tail].astype(np.int32) - layer[head]), out=most)
