@@ -4,13 +4,14 @@ The table stands where the laws of distances do (:mod:`~whereish.solvers.splines
 place between nodes has the normalised geometric mean of the nine rows around it.  What must hold is
 |grad ln P(y | u)| <= eps(u) at every place u and for every report y.  Columns that keep a metric of
 edges nearly do: where rows sum to 1 the slope of ln P is that of its column.  So the best channel
-of the landmarks is carried to the nodes at the prices from which the search for a law of distances
-starts, and rounds follow: slopes at points say which edges are too steep, their shares fall
-(:mod:`~whereish.solvers.splines.shares`), and columns are divided by the sums of rows and brought
-to the middle of what keeps the new edges, a few times.  A proof
-(:mod:`~whereish.solvers.splines.bound`) says by how much points fall short, and the last one
-certifies the table, as integers; privacy rests on that alone.  If rounds do not end, all edges fall
-alike: slopes are at most twice the edges' prices per length, so that a small enough share passes.
+of the landmarks is carried to the nodes at about the prices from which the search for a law of
+distances starts, and smoothed where the map is (:mod:`~whereish.solvers.tables.smoothing`).  Then
+rounds follow: columns are projected to slopes of at most eps at points of all squares
+(:mod:`~whereish.solvers.splines.projection`) and divided by the sums of rows.  While that does not
+help, all columns are made a little flatter.  A proof (:mod:`~whereish.solvers.splines.bound`) says
+by how much points fall short, and the last one certifies the table, as integers; privacy rests on
+that alone.  If rounds do not end, columns only become flatter: slopes are at most twice those of
+the columns, so that a small enough share of them passes.
 """
 
 from __future__ import annotations
@@ -25,31 +26,37 @@ from whereish.privacy.maps.stencil import edge_slices
 from whereish.solvers.eikonal.cells import BuiltLaw, RoundProgress
 from whereish.solvers.eikonal.certify import worst_edge
 from whereish.solvers.geodesic.graph_metric import GraphMetric
-from whereish.solvers.geodesic.lanes import LIMIT
+from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.masses import integer_weights
 from whereish.solvers.splines.lattice import lattice_of
-from whereish.solvers.splines.points import point_grid
-from whereish.solvers.splines.shares import EdgeShares
-from whereish.solvers.splines.slopes import PointSlopes, slopes_between
+from whereish.solvers.splines.points import all_points, sampled_means, sampled_slopes
+from whereish.solvers.splines.projection import levels_at_points, project_slopes, projections
+from whereish.solvers.splines.slopes import leave_out_rim, slopes_between
+from whereish.solvers.tables.blocks import laws_of_table
 from whereish.solvers.tables.carried import free_cells, horizon_over
-from whereish.solvers.tables.columns import Columns, extended
+from whereish.solvers.tables.columns import extended
 from whereish.solvers.tables.error import table_means
-from whereish.solvers.tables.landmarks import best_of_landmarks
+from whereish.solvers.tables.landmarks import LandmarkChannel, best_of_landmarks
 from whereish.solvers.tables.law import LARGEST_TABLE, ReportTable, table_factors, table_sums
+from whereish.solvers.tables.smoothing import smoothed
 
 __all__ = ["PROOF_BAR", "kept_metric", "landmarks_between"]
 
 PROOF_BAR = 0.995
 """Of eps: slopes above that are bounded sharply in a proof."""
 
-_TURNS = 40  # of normalising and the middle, before the first round
-_AGAIN = 6  # likewise after every round
-_ROUNDS = 40  # after which all edges fall alike
-_SCALINGS = 60
-_WHOLE = 5  # rounds from one look at all points to the next
+_PRICED = 1.005  # of the prices given, that columns keep before they are smoothed
+_TURNS = 20  # of normalising and the middle
+_ROUNDS = 30  # after which columns only become flatter
+_SCALINGS = 100
+_SWEEPS = 3  # of projections in a round
+_FURTHER = 0.002  # below its limit, to which a slope is projected
 _MISSING = 1e-3  # what points lack of the proven slopes, before these are known
-_AIM = 1.5e-3  # below 1: what shares fall to
-_SAFE = 5e-4  # more is taken to be missing where a proof has failed
+_AIM = 1e-3  # below 1 less that: limits of projections
+_SAFE = 3e-4  # more is taken to be missing where a proof has failed
+_MOST_MISSING = 0.03
+_STALLED = 0.7  # of the excess of the round before: what is left where projecting helps
+_FLATTER = 0.02  # at most, in a round
 
 
 def landmarks_between(
@@ -66,7 +73,7 @@ def landmarks_between(
     ----------
     first : a law of distances on the same nodes, without a frame, which the result carries.
     eps, cell : levels at the centres of cells, and the height and width of a cell.
-    prices : of edges between nodes, from which shares fall.
+    prices : of edges between nodes, at which laws of distances are searched for.
     prior : over the cells; it says what is best, and nothing about what is kept.
 
     None where the map is too wide for a table.
@@ -75,79 +82,123 @@ def landmarks_between(
     share = lattice.shares(prior.reshape(eps.shape)).sum(axis=1)
     height, width = lattice.sides(cell, eps.shape)
     places = np.indices(first.used.shape).reshape(2, -1).T * (height / width, 1.0)  # free of units
+    prices = _PRICED * prices
     best = best_of_landmarks(GraphMetric.from_prices(prices), places, share)
     if best is None or best.matrix.shape[1] * len(places) > LARGEST_TABLE:
         return None
-    search = _Search(first, eps, cell, prices, horizon_over(best.span))
-    built = search.settled(extended(search.metric, best), progress)
+    metric = GraphMetric.from_prices(prices, horizon=horizon_over(best.span))
+    built = _Search(first, eps, cell, metric).settled(_carried(metric, prices, best), progress)
     return None if built is None else _called(built, places, share)
 
 
+def _carried(metric: GraphMetric, prices: FloatArray, best: LandmarkChannel) -> FloatArray:
+    """(reports, nodes) logarithms of the landmarks' channel at all nodes, smoothed."""
+    columns = extended(metric, best)
+    for _ in range(_TURNS):
+        columns = columns.normalised().middle(metric)
+    logs = columns.log_weights[:, None] - columns.quantum * columns.distances
+    across = prices[:, :-1, metric.steps.index((0, 1))]
+    along = prices[:-1, :, metric.steps.index((1, 0))]
+    smooth = smoothed(logs.reshape(-1, *metric.shape), across, along)
+    return _normalised(smooth.reshape(logs.shape))
+
+
+def _normalised(logs: FloatArray) -> FloatArray:
+    """Logarithms of probabilities: rows of the table sum to 1."""
+    sums = np.zeros(logs.shape[1])
+    for column in logs:
+        sums += np.exp(column)
+    return np.asarray(logs - np.log(sums))
+
+
 class _Search:
-    """Rounds in which shares of edges fall until a table is certified."""
+    """Rounds after which the slopes of a table are certified."""
 
     def __init__(
-        self,
-        first: BuiltLaw,
-        eps: FloatArray,
-        cell: tuple[float, float],
-        prices: FloatArray,
-        horizon: float,
+        self, first: BuiltLaw, eps: FloatArray, cell: tuple[float, float], metric: GraphMetric
     ) -> None:
-        self._first, self._map = first, (eps, cell)
-        self._points = PointSlopes(first, eps, cell)
-        self._whole = GraphMetric.from_prices(prices, horizon=horizon)
-        self._shares = EdgeShares.whole(first.used.shape)
+        lattice = lattice_of(eps.shape, first.used.shape)
+        self._first, self._map, self._metric = first, (eps, cell), metric
+        self._levels, self._sides = lattice.square_levels(eps), lattice.sides(cell, eps.shape)
+        self._points = all_points(first.used.shape)
+        if lattice.half_rim:
+            leave_out_rim(self._points)
+        self._allowed = levels_at_points(self._levels) * max(self._sides)
+        self._maps = projections(self._sides)
         self._missing = np.full(first.used.shape, _MISSING)
-        self.metric = self._whole
 
-    def settled(self, columns: Columns, progress: RoundProgress | None) -> BuiltLaw | None:
+    def settled(self, logs: FloatArray, progress: RoundProgress | None) -> BuiltLaw | None:
         """The certified law of columns, or of what is left of them."""
-        columns = self._turned(columns, _TURNS)
-        whole = True
+        before = np.inf
         for number in range(_ROUNDS + _SCALINGS):
-            built = self._law(columns, number)
-            look = self._points.everywhere if whole else self._points.chosen
-            slopes = look(built) + self._missing[:, :, None, None]
-            worst, whole = float(slopes.max()), number % _WHOLE == 0
+            built = self._law(logs, number)
+            means, slopes = self._slopes(built)
+            worst = float((slopes + self._missing).max())
             if progress is not None:
                 progress(number, worst)
-            if worst <= 1.0 or number >= _ROUNDS:
+            if number == 0 and worst < 1.0 - _AIM:  # steeper columns have less error
+                logs = _normalised((1.0 - _AIM / 2) / worst * logs)
+                continue
+            if worst <= 1.0:
                 proven = slopes_between(built, *self._map, bar=PROOF_BAR)
-                worst = float(proven.factors.max())
-                if worst <= 1.0:
-                    return replace(built, gradient_factor=worst, acceptance=proven.acceptance)
-                self._learn(built, proven.factors)
-                slopes, whole = self._points.everywhere(built) + self._missing[:, :, None, None], True
-            left: EdgeShares | float = (1.0 - _AIM) / worst
+                if proven.factors.max() <= 1.0:
+                    factor = float(proven.factors.max())
+                    return replace(built, gradient_factor=factor, acceptance=proven.acceptance)
+                self._learn(slopes, proven.factors)
+                worst = float((slopes + self._missing).max())
+            excess = worst - 1.0
+            if number >= _ROUNDS or excess > _STALLED * before:
+                logs = _normalised((1.0 - min(excess, _FLATTER)) * logs)
+            before = excess
             if number < _ROUNDS:
-                left = EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(0.0)
-            self._shares = self._shares.times(left)
-            edges = self._shares.of(self._whole.weights, 0, self._whole.neighbours)
-            self.metric = GraphMetric(edges, self._whole.quantum)
-            columns = self._turned(columns, _AGAIN)
+                logs = _normalised(self._projected(logs, means))
         return None
 
-    def _turned(self, columns: Columns, turns: int) -> Columns:
-        for _ in range(turns):
-            columns = columns.normalised().middle(self.metric)
-        return columns
+    def _slopes(self, built: BuiltLaw) -> tuple[FloatArray, FloatArray]:
+        """Means of gradients at points, and the largest slopes around every node."""
+        assert built.table is not None
+        laws = laws_of_table(built.table)
+        means = sampled_means(laws, self._sides, self._points)
+        slopes = sampled_slopes(
+            laws, self._levels, self._sides, chosen=self._points, means=means
+        )
+        return means, slopes.max(axis=(2, 3))
 
-    def _learn(self, built: BuiltLaw, proven: FloatArray) -> None:
+    def _learn(self, points: FloatArray, proven: FloatArray) -> None:
         """What points lack of slopes that were proven."""
-        points = self._points.everywhere(built).max(axis=(2, 3))
         missing = np.where(proven > PROOF_BAR, proven - points, self._missing)
-        self._missing = missing + _SAFE * (proven > 1.0)
+        self._missing = np.minimum(missing + _SAFE * (proven > 1.0), _MOST_MISSING)
 
-    def _law(self, columns: Columns, rounds: int) -> BuiltLaw:
+    def _projected(self, logs: FloatArray, means: FloatArray) -> FloatArray:
+        """Columns whose slopes at points are nearly at most eps."""
+        share = 1.0 - _AIM - self._missing
+        limits = np.where(self._points, self._allowed * share[:, :, None, None], 0.0)
+        nodes, shape = logs.shape[1], self._metric.shape
+        limits32 = limits.reshape(nodes, -1).astype(np.float32)
+        means32 = means.reshape(nodes, -1, 2).astype(np.float32)
+        out = np.empty_like(logs)
+        for start in range(0, len(logs), LANES):
+            part = logs[start : start + LANES]
+            middles = (part.min(axis=1) + part.max(axis=1)) / 2
+            A = np.zeros((nodes, LANES), np.float32)
+            A[:, : len(part)] = (part - middles[:, None]).T
+            for sweep in range(_SWEEPS):
+                back = sweep % 2 == 1
+                project_slopes(A, shape, self._maps, means32, limits32, _FURTHER, back)
+            out[start : start + LANES] = A[:, : len(part)].T + middles[:, None]
+        return out
+
+    def _law(self, logs: FloatArray, rounds: int) -> BuiltLaw:
         """Columns as integers; reports have no names as yet."""
-        counts = integer_weights(np.exp(columns.log_weights), float(columns.sums.max()))
+        least = -logs.max(axis=1)
+        quanta = np.rint((-logs - least[:, None]) / self._metric.quantum)
+        counts = integer_weights(np.exp(-least), 1.0)
         given = counts > 0
-        distances, weights = columns.distances[given], counts[given]
-        sums = table_sums(self.metric, distances, weights)
+        distances, weights = np.minimum(quanta[given], LIMIT).astype(np.uint16), counts[given]
+        sums = table_sums(self._metric, distances, weights)
         promised, names = self._first.promised, np.arange(len(weights))
         table = ReportTable(
-            self.metric, weights, sums, np.inf, (0, 0), rounds, distances, promised, names
+            self._metric, weights, sums, np.inf, (0, 0), rounds, distances, promised, names
         )
         return replace(self._first, table=table)
 
