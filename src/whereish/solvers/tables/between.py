@@ -57,6 +57,8 @@ _SAFE = 3e-4  # more is taken to be missing where a proof has failed
 _MOST_MISSING = 0.03
 _STALLED = 0.7  # of the excess of the round before: what is left where projecting helps
 _FLATTER = 0.02  # at most, in a round
+_WHOLE = 5  # rounds, of which the first two look at all points,
+_STEEP = 0.97  # and the others at those at which a slope was above that share of eps
 
 
 def landmarks_between(
@@ -120,9 +122,10 @@ class _Search:
         lattice = lattice_of(eps.shape, first.used.shape)
         self._first, self._map, self._metric = first, (eps, cell), metric
         self._levels, self._sides = lattice.square_levels(eps), lattice.sides(cell, eps.shape)
-        self._points = all_points(first.used.shape)
+        self._inside = all_points(first.used.shape)
         if lattice.half_rim:
-            leave_out_rim(self._points)
+            leave_out_rim(self._inside)
+        self._points = self._inside
         self._allowed = levels_at_points(self._levels) * max(self._sides)
         self._maps = projections(self._sides)
         self._missing = np.full(first.used.shape, _MISSING)
@@ -132,7 +135,7 @@ class _Search:
         before = np.inf
         for number in range(_ROUNDS + _SCALINGS):
             built = self._law(logs, number)
-            means, slopes = self._slopes(built)
+            means, slopes = self._slopes(built, whole=number % _WHOLE < 2)
             worst = float((slopes + self._missing).max())
             if progress is not None:
                 progress(number, worst)
@@ -154,14 +157,18 @@ class _Search:
                 logs = _normalised(self._projected(logs, means))
         return None
 
-    def _slopes(self, built: BuiltLaw) -> tuple[FloatArray, FloatArray]:
-        """Means of gradients at points, and the largest slopes around every node."""
+    def _slopes(self, built: BuiltLaw, *, whole: bool) -> tuple[FloatArray, FloatArray]:
+        """Means of gradients at points, and the largest slopes around every node.
+
+        If not of the `whole`, at the points that were steep when all were looked at.
+        """
         assert built.table is not None
         laws = laws_of_table(built.table)
-        means = sampled_means(laws, self._sides, self._points)
-        slopes = sampled_slopes(
-            laws, self._levels, self._sides, chosen=self._points, means=means
-        )
+        chosen = self._inside if whole else self._points
+        means = sampled_means(laws, self._sides, chosen)
+        slopes = sampled_slopes(laws, self._levels, self._sides, chosen=chosen, means=means)
+        if whole:
+            self._points = chosen & (slopes > _STEEP)
         return means, slopes.max(axis=(2, 3))
 
     def _learn(self, points: FloatArray, proven: FloatArray) -> None:
