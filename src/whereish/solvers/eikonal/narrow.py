@@ -3,8 +3,9 @@
 The table (:mod:`~whereish.solvers.tables.between`) takes seconds where the rounds of the eikonal
 law (:mod:`~whereish.solvers.eikonal.settling`) take minutes on fine maps, so it comes first.  Then
 the law from which these rounds start is judged: it keeps its edges, not yet the slopes between
-nodes, and what lowers slopes takes error.  (On 150 maps that nobody chose the moved reports of the
-law after the rounds had DATA times the error of those before.)  Where the table is better than that
+nodes, and what lowers slopes takes error.  (On 83 narrow maps that seeds drew the moved reports of
+the law after the rounds had 0.976 to 1.33 times the error of those before, 1.02 in the median.)
+Where the table is better than that
 law by more than rounds have ever gained, it is taken and no round is made; else both laws are
 finished and compared.
 
@@ -87,9 +88,7 @@ class _Contest:
             return None
         found = self._comparison(other, ours)
         share = other.moved / ours.moved if ours.moved > 0 else 1.0
-        return replace(
-            self.table, comparison=replace(found, chosen="landmarks", unsettled=share)
-        )
+        return replace(self.table, comparison=replace(found, chosen="landmarks", unsettled=share))
 
     def better(self, own: BuiltLaw) -> BuiltLaw:
         """The law whose moved reports have less error."""

@@ -10,8 +10,6 @@ the excess about and do not end, and all of a column must be made flatter first.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 

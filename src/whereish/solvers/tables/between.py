@@ -83,7 +83,8 @@ def landmarks_between(
     lattice = lattice_of(eps.shape, first.used.shape)
     share = lattice.shares(prior.reshape(eps.shape)).sum(axis=1)
     height, width = lattice.sides(cell, eps.shape)
-    places = np.indices(first.used.shape).reshape(2, -1).T * (height / width, 1.0)  # free of units
+    units = np.array([height / width, 1.0])  # free of them
+    places = np.asarray(np.indices(first.used.shape).reshape(2, -1).T * units, np.float64)
     prices = _PRICED * prices
     best = best_of_landmarks(GraphMetric.from_prices(prices), places, share)
     if best is None or best.matrix.shape[1] * len(places) > LARGEST_TABLE:

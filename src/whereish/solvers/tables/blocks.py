@@ -45,7 +45,7 @@ def table_blocks(law: ReportTable) -> Iterator[tuple[IntArray, Block]]:
 def laws_of_table(law: ReportTable) -> CellLaws:
     """What a table says at the nodes, as the bound of slopes needs it."""
     shape, quantum = law.metric.shape, law.metric.quantum
-    logs, masses = _tables(law)
+    logs, _ = _tables(law)
     grid = law.distances.reshape(-1, *shape)
     across, along = np.zeros((shape[0], shape[1] - 1)), np.zeros((shape[0] - 1, shape[1]))
     deepest = 0.0

@@ -125,8 +125,8 @@ def _maps() -> None:
     many = 1e-3 * np.where(np.arange(33) < 16, 1.0, 6.0) * np.ones((33, 1))
     EikonalMechanism.build(PrivacyMap(many, "100 m"), places="cells")  # keeps its distances
     for places in ("cells", "continuous", "bilinear"):
-        for asked in (smooth, steep):
-            mechanism = EikonalMechanism.build(asked, places=places, prior=weights)
+        for asked, prior in ((smooth, weights), (steep, weights), (steep, None)):
+            mechanism = EikonalMechanism.build(asked, places=places, prior=prior)
             for padded in (False, True):
                 mechanism.report(secrets, padded=padded)
             mechanism.report(secrets[:1])
