@@ -1,4 +1,4 @@
-"""Narrow maps with a prior, on places: reports from a table between its nodes, through every door."""
+"""Narrow maps with a prior, on places: reports from a table between nodes, through every door."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from laws import chi_square
 N = 8
 STEEP = np.array([2_900.0, 6_900.0])
 """Amid nodes at the highest level: geometric and arithmetic means differ most."""
+
+EAST = np.array([400.0, 0.0])
 
 
 def city() -> wh.PrivacyMap:
@@ -105,7 +107,7 @@ def test_padded_reports_follow_it_too_and_one_takes_the_words_of_a_batch(mechani
     cells = mechanism.reports.locate(drawn.coordinates)
     counts = np.bincount(cells, minlength=len(mechanism.reports) + 1)
     assert chi_square(counts, mechanism.distribution(place).ravel()) > 1e-6
-    assert chi_square(counts, mechanism.distribution(place + [400.0, 0.0]).ravel()) < 1e-6
+    assert chi_square(counts, mechanism.distribution(place + EAST).ravel()) < 1e-6
     alone, batch = SeededRandomness(8), SeededRandomness(8)
     for at in mechanism.map.raster.centres()[::7] + 111.0:
         one = mechanism.report(at[None], rng=alone).coordinates
@@ -149,7 +151,7 @@ def test_the_error_is_that_of_places_spread_over_their_cells(mechanism):
     total, means = 0.0, np.zeros((len(reports), 3))
     for dx in offsets * 1_000:
         for dy in offsets * 1_000:
-            places = centres + (dx, dy)
+            places = centres + np.array([dx, dy])
             laws = np.stack([mechanism.distribution(place).ravel() for place in places])
             away = ((places[:, None] - reports[None]) ** 2).sum(axis=2)
             total += prior @ (laws * away).sum(axis=1) / 36
