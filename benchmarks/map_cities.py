@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from whereish.arrays import FloatArray
 from whereish.privacy.maps.privacy_map import PrivacyMap
 
-__all__ = ["CITIES", "City", "DrawnCity", "as_map", "drawn", "levels", "synthetic"]
+__all__ = ["CITIES", "City", "DrawnCity", "as_map", "drawn", "levels", "of_tracts", "synthetic"]
 
 SIDE = 10_000.0
 
@@ -101,7 +101,7 @@ def drawn(seed: int, count: int) -> Iterator[DrawnCity]:
         roughness, tracts = float(rng.random()), int(rng.integers(20, 300))
         shore = float(rng.uniform(0.35, 0.9)) if rng.random() < 0.5 else None
         river = float(rng.uniform(0.2, 0.8)) if rng.random() < 1 / 3 else None
-        city = _of_tracts(int(rng.integers(2**31)), tracts, roughness, shore, river)
+        city = of_tracts(int(rng.integers(2**31)), tracts, roughness, shore, river)
         at = (np.arange(size) + 0.5) / size
         people = np.expm1(3 * city(*np.meshgrid(at, at), size)).ravel()
         kind = str(rng.choice(["uniform", "people", "visits"]))
@@ -116,7 +116,7 @@ def drawn(seed: int, count: int) -> Iterator[DrawnCity]:
         yield DrawnCity(f"{words}, {kind}", city, size, nats, prior)
 
 
-def _of_tracts(
+def of_tracts(
     seed: int, count: int, roughness: float, shore: float | None, river: float | None
 ) -> City:
     """Tracts, at the lowest level beyond a shore and in a river."""

@@ -10,8 +10,9 @@ too, are printed beside it.  All of it takes about ten minutes of CPU; 60 alone 
 ``optimum`` prints instead what the best possible channels of narrow maps have (on 16 x 16 cells),
 ``places [60 100 200]`` what default builds, on continuous places, cost, and ``settling [60 100 200]
 [name ...]`` how the best possible mechanism on a line settles, and what keeps cities from doing so
-(:mod:`benchmarks.map_settling`).  ``drawn SEED`` prints the rows of two dozen cities, sizes, ranges
-and priors that the seed draws.
+(:mod:`benchmarks.map_settling`).  ``narrow SEED [60]`` compares the laws of narrow maps, on places
+and on cells, with a prior (:mod:`benchmarks.map_narrow`).  ``drawn SEED`` prints the rows of two
+dozen cities, sizes, ranges and priors that the seed draws.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from benchmarks.eikonal_maps import tract_map
 from benchmarks.map_cities import CITIES, as_map, drawn, synthetic
+from benchmarks.map_narrow import narrow
 from benchmarks.map_settling import settling
 from benchmarks.measure import Bars
 from whereish.mechanisms.maps.eikonal import EikonalMechanism
@@ -269,6 +271,9 @@ def main() -> list[str]:
                 for one in cities
             ]
         )
+    if "narrow" in names:
+        narrow(sizes[0], sizes[1] if len(sizes) == 2 else SIZES[0])
+        return []
     if "settling" in names:
         settling(sizes, tuple(name for name in names if name != "settling"))
         return []

@@ -30,6 +30,7 @@ _QUARTERS = (
 )
 _FALLS = "tests/solvers/splines/test_mean.py::test_the_normaliser_may_fall_between_points"
 _COINS = "tests/sampling/test_spline.py::test_coins_agree_with_balls_and_leave_open_what_is_close"
+_TABLE = "tests/mechanisms/maps/test_landmarks_between.py"
 
 MUTANTS = (
     Mutant(
@@ -232,5 +233,29 @@ MUTANTS = (
         "            aim=None,\n            tolerance=tolerance,",
         ("tests/solvers/eikonal/test_aims.py::test_moved_reports_of_a_narrow_coast_err_less",),
         "maps a few nats wide are poor far out",
+    ),
+    Mutant(
+        "slopes of another law than the table's",
+        "src/whereish/solvers/splines/slopes.py",
+        "if built.table is not None:",
+        "if built.table is not None and not built.law:",
+        (_TABLE + "::test_a_table_that_keeps_less_is_refused",),
+        "a file's table is drawn from, and the law beside it certified",
+    ),
+    Mutant(
+        "masses of a table in single precision without the mass",
+        "src/whereish/solvers/tables/blocks.py",
+        "E[:, lane] = shares[report] * masses[row]",
+        "E[:, lane] = masses[row]",
+        ("tests/solvers/tables/test_between.py::test_blocks_hold_the_law",),
+        "the mean of the slopes is that of another law",
+    ),
+    Mutant(
+        "coin of a table that always keeps",
+        "src/whereish/sampling/spline_table.py",
+        "return found, status == KEPT",
+        "return found, status >= 0",
+        (_TABLE + "::test_reports_follow_the_geometric_mean_and_no_near_miss",),
+        "reports follow the arithmetic mean, which is steeper than what is certified",
     ),
 )

@@ -223,7 +223,7 @@ MUTANTS = (
     Mutant(
         "table in a file whose certificate is believed",
         "src/whereish/mechanisms/maps/file.py",
-        "table = None if built.table is None else recertified_table(built.table)",
+        'table = recertified_table(table, on_places=places == "continuous")',
         "table = built.table",
         ("tests/mechanisms/maps/test_landmarks.py::test_a_table_that_keeps_less_is_refused",),
         "a forged file claims a table that its numbers do not keep",

@@ -41,6 +41,7 @@ from whereish.sampling.nearest_first import Workspaces, grow, reach
 from whereish.sampling.spline_coin import (
     KEPT,
     OPEN,
+    attempts_for,
     chosen_cell,
     chosen_cells,
     coin,
@@ -59,9 +60,6 @@ from whereish.solvers.splines.blocks import around
 from whereish.space.raster import Raster
 
 __all__ = ["SplineSampler"]
-
-_RESIDUAL = 2.0**-40
-_LARGEST = 2**16  # attempts of padded draws
 
 
 @kernel
@@ -251,11 +249,7 @@ class SplineSampler:
     @cached_property
     def attempts(self) -> int:
         """Draws for each place with ``padded=True``: all rejected with probability below 2^-40."""
-        accepted = self.built.acceptance or 0.0
-        if accepted >= 1.0:
-            return 1
-        rejected = math.log1p(-max(accepted, 1e-12))
-        return min(_LARGEST, math.ceil(math.log(_RESIDUAL) / rejected))
+        return attempts_for(self.built.acceptance)
 
     @cached_property
     def _scratch(self) -> Workspaces:

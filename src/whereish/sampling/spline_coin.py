@@ -28,6 +28,7 @@ __all__ = [
     "REJECTED",
     "Around",
     "Nine",
+    "attempts_for",
     "chosen_cell",
     "chosen_cells",
     "coin",
@@ -43,6 +44,8 @@ __all__ = [
 REJECTED, KEPT, OPEN = 0, 1, 2
 _SLACK = 2.0**-44  # relative: logarithms, exponentials and sums of nine
 _MOST_BITS = 4096
+_RESIDUAL = 2.0**-40
+_LARGEST = 2**16  # attempts of padded draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,3 +250,12 @@ def surprises(words: NDArray[np.uint64]) -> FloatArray:
     """-ln of the middle of each uniform's interval."""
     middle = (words.astype(np.float64) + 0.5) * 2.0**-64
     return np.asarray(-np.log(np.minimum(middle, 1.0)))
+
+
+def attempts_for(acceptance: float | None) -> int:
+    """Draws for each place that is padded: all rejected with probability below 2^-40."""
+    accepted = acceptance or 0.0
+    if accepted >= 1.0:
+        return 1
+    rejected = math.log1p(-max(accepted, 1e-12))
+    return min(_LARGEST, math.ceil(math.log(_RESIDUAL) / rejected))

@@ -12,7 +12,7 @@ from whereish.randomness import Randomness
 from whereish.solvers.geodesic.masses import uniform_below
 from whereish.solvers.tables.law import ReportTable, TableLaw
 
-__all__ = ["TableSampler", "draw_from_table"]
+__all__ = ["TableSampler", "draw_from_table", "reports_below"]
 
 _ROWS = 4096  # secrets at a time
 
@@ -21,7 +21,13 @@ def draw_from_table(
     law: TableLaw, cells: NDArray[np.intp] | IntArray, source: Randomness
 ) -> NDArray[np.intp]:
     """The number of a report for each of the cells."""
-    thresholds = uniform_below(law.sums[cells], source)
+    return reports_below(law, cells, uniform_below(law.sums[cells], source))
+
+
+def reports_below(
+    law: TableLaw, cells: NDArray[np.intp] | IntArray, thresholds: NDArray[np.uint64]
+) -> NDArray[np.intp]:
+    """The report of each cell at which its masses, in order, first exceed a threshold."""
     drawn = np.empty(len(cells), np.intp)
     for first in range(0, len(cells), _ROWS):
         part = slice(first, first + _ROWS)

@@ -13,12 +13,8 @@ from whereish.privacy.maps.stencil import edge_integrals, edge_slices
 from whereish.solvers.eikonal.cells import law_on_cells
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
-from whereish.solvers.tables.carried import (
-    _middle,
-    horizon_of,
-    law_of_landmarks,
-    metric_of_table,
-)
+from whereish.solvers.tables.carried import horizon_of, law_of_landmarks, metric_of_table
+from whereish.solvers.tables.columns import middle as middle_of
 from whereish.solvers.tables.error import table_errors, table_laws, table_means
 
 
@@ -136,9 +132,9 @@ def test_a_middle_keeps_the_metric_and_leaves_alone_what_does():
     rng = np.random.default_rng(1)
     metric = metric_of_table(edge_integrals(levels("steps", 12), (1.0, 1.0), neighbours=16), 8.0)
     kept = metric.distances(np.array([5, 77]))
-    np.testing.assert_array_equal(_middle(metric, kept, LIMIT - kept), kept)
+    np.testing.assert_array_equal(middle_of(metric, kept, LIMIT - kept), kept)
     rough = rng.integers(0, 20_000, (3, 144)).astype(np.uint16)
-    middle = _middle(metric, rough, LIMIT - rough).reshape(3, 12, 12).astype(int)
+    middle = middle_of(metric, rough, LIMIT - rough).reshape(3, 12, 12).astype(int)
     for k, step in enumerate(metric.steps):
         tail, head = edge_slices(metric.shape, step)
         change = np.abs(middle[:, *tail] - middle[:, *head])

@@ -42,6 +42,8 @@ _COINCIDE = 1e-9
 """Sites closer than this in nats share one row, which keeps more than is asked."""
 _TAKEN_BY_ROUNDING = 1e-3
 """Of the gap: what the integer weights may be above it without another solve."""
+_MOST_TAKEN = 0.25
+"""Likewise: more than that, and another solve is not worth it."""
 _WORTH_LAPLACE = 100
 """Sites from which on planar Laplace is computed first, to have a good channel at once."""
 
@@ -147,7 +149,8 @@ def optimal_channel(
     cost = np.ascontiguousarray((p[:, None] * losses).T)
     begun = time.monotonic()
 
-    def solve(gap: float, start: FloatArray | None) -> OptimalChannel:
+    def solve(gap: float, start: FloatArray | None) -> tuple[OptimalChannel, float]:
+        """The channel, and what its gap is above that of the solver."""
         left = None if time_limit is None else max(0.0, time_limit - (time.monotonic() - begun))
         result = solve_optimal(
             cost,
@@ -160,13 +163,14 @@ def optimal_channel(
         )
         if not np.isfinite(result.upper):
             raise SolverError("the solver found no channel; please report the instance")
-        return _certified(result, places, kept, p, losses, dilation)
+        channel = _certified(result, places, kept, p, losses, dilation)
+        return channel, channel.gap - result.gap
 
-    found = solve(gap, _laplace(places, kept.metric) if plain else None)
+    found, taken = solve(gap, _laplace(places, kept.metric) if plain else None)
     over = found.gap - gap
-    if found.status == "optimal" and _TAKEN_BY_ROUNDING * gap < over < 0.25 * gap:
+    if found.status == "optimal" and _TAKEN_BY_ROUNDING * gap < over < _MOST_TAKEN * gap:
         # Places that almost coincide need a larger part mixed in: what that took is asked besides.
-        again = solve(gap - 2.0 * over, found.matrix)
+        again, _ = solve(gap - 2.0 * max(over, min(taken, _MOST_TAKEN * gap)), found.matrix)
         lower = max(found.lower_bound, again.lower_bound)
         best = min(found, again, key=lambda one: one.loss)
         details = {**best.details, "lower_bound": lower, "status": found.status}

@@ -19,9 +19,9 @@ _LAWS = {
     " smaller squared error here",
     "constant": "the smallest level everywhere: no other certified law has a smaller squared"
     " error here",
-    "landmarks": "the law of landmarks (the best channel of some hundred cells under the prior,"
-    " carried to all cells and certified there; the map is narrow, so that its few reports say more"
-    " than those of the eikonal law)",
+    "landmarks": "the law of landmarks (the best channel of some hundred places under the prior,"
+    " carried to the whole map and certified there; the map is narrow, so that its few reports say"
+    " more than those of the eikonal law)",
 }
 _ROUGH = 0.9
 """Mean share of the asked map in use below which a smoother map is worth a thought: a tenth of
@@ -55,11 +55,22 @@ def account(mechanism: BuiltMechanism) -> str:
             f" {_ratio(chosen, found.exponential)} of the exponential mechanism's at half the map"
             f" and {_ratio(chosen, found.constant)} of that of the smallest level everywhere."
         )
+        if found.unsettled is not None:
+            lines.append(
+                "The eikonal law was not searched for to the end: before its slopes between cells"
+                f" are lowered, its moved reports have {found.unsettled:.2f} times the error of"
+                " these."
+            )
         if found.chosen == "eikonal" and chosen > _HARDLY * found.exponential:
             lines.append(
                 "On so narrow a map its reports as they are drawn are hardly worth it: they pile up"
-                " along the edge. Use `recommended`, which moves them; build(..., places='cells',"
-                " prior=...) also tries the law of landmarks, whose reports need not be moved."
+                " along the edge. Use `recommended`, which moves them"
+                + (
+                    "; build(..., prior=...) also tries the law of landmarks, whose reports need"
+                    " not be moved."
+                    if found.landmarks is None
+                    else ": the law of landmarks has more error still."
+                )
             )
     lowered = mechanism.lowered
     lines.append(
@@ -80,7 +91,7 @@ def account(mechanism: BuiltMechanism) -> str:
             f"Under the prior the root of the squared error is {plain**0.5:.4g} m, and"
             f" {moved**0.5:.4g} m once reports are moved to the posterior mean, as `recommended`"
             " does: at no cost in privacy, for one pass over all pairs of cells, with reports"
-            " that are no longer centres of cells."
+            " that are no longer centres or corners of cells."
         )
     return " ".join(lines)
 

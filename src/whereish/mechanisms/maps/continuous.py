@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from whereish.arrays import FloatArray
+from whereish.arrays import FloatArray, IntArray
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.sampling.spline_coin import nine_around
 from whereish.solvers.eikonal.between import geometric_laws, report_blocks
 from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.solvers.eikonal.certify import mean_cell_ratios
+from whereish.solvers.splines.blocks import Block
 from whereish.solvers.splines.lattice import lattice_of
 from whereish.solvers.splines.means import Nodes, posterior_moments, squared_distances
+from whereish.solvers.tables.blocks import table_blocks
 from whereish.space.box import Box
 from whereish.space.raster import Raster
 
@@ -101,7 +104,7 @@ def mean_square(
 ) -> float:
     """Expected squared error, secrets spread evenly over their cells."""
     grid = _grid(built, privacy_map)
-    errors, _ = squared_distances(report_blocks(built), grid, reports)
+    errors, _ = squared_distances(_blocks(built), grid, reports)
     return float((_shares(built, privacy_map, prior) * errors).sum())
 
 
@@ -110,9 +113,9 @@ def mean_places(
 ) -> FloatArray:
     """The posterior mean place of each report; reports that nobody makes stay where they are."""
     grid = _grid(built, privacy_map)
-    _, masses = squared_distances(report_blocks(built), grid, reports)
+    _, masses = squared_distances(_blocks(built), grid, reports)
     shares = _shares(built, privacy_map, prior)
-    moments = posterior_moments(report_blocks(built), grid, shares, masses, len(reports))
+    moments = posterior_moments(_blocks(built), grid, shares, masses, len(reports))
     mass = moments[:, :1]
     return np.where(mass > 0, moments[:, 1:] / np.maximum(mass, 1e-300), reports)
 
@@ -120,6 +123,11 @@ def mean_places(
 def nodes_of(built: BuiltLaw, privacy_map: PrivacyMap) -> Raster:
     """The raster at whose centres the laws of places stand."""
     return lattice_of(privacy_map.shape, built.used.shape).raster(privacy_map.raster)
+
+
+def _blocks(built: BuiltLaw) -> Iterator[tuple[IntArray, Block]]:
+    """The laws at the nodes, 64 reports at a time."""
+    return report_blocks(built) if built.table is None else table_blocks(built.table)
 
 
 def _shares(built: BuiltLaw, privacy_map: PrivacyMap, prior: FloatArray) -> FloatArray:

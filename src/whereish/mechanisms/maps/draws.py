@@ -16,6 +16,7 @@ from whereish.randomness import Randomness
 from whereish.sampling.bilinear import rounded
 from whereish.sampling.eikonal import LawSampler
 from whereish.sampling.spline import SplineSampler
+from whereish.sampling.spline_table import SplineTableSampler
 from whereish.sampling.table import TableSampler
 from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.space.box import Box
@@ -70,8 +71,11 @@ class ReportDraws:
         return LawSampler(self.built.law) if table is None else TableSampler(table)
 
     @cached_property
-    def _spline(self) -> SplineSampler:
-        return SplineSampler(self.built, self.nodes)
+    def _spline(self) -> SplineSampler | SplineTableSampler:
+        table = self.built.table
+        if table is None:
+            return SplineSampler(self.built, self.nodes)
+        return SplineTableSampler(table, self.nodes, self.built.acceptance)
 
     @cached_property
     def _box(self) -> Box:

@@ -171,9 +171,9 @@ class EikonalMechanism(Composable, Loadable):
             times the CPU: less error where eps·h exceeds a half or levels jump between cells.
         prior
             Where people are, over the map's cells (need not be normalised): laws are then
-            compared under it, those of narrow maps are made for it (on cells, of the best channel
-            of landmarks), :attr:`recommended` remaps reports by it, and :meth:`account` says what
-            that gains.  The guarantee never depends on it.
+            compared under it, those of narrow maps are made for it (of the best channel of
+            landmarks, if that has less error), :attr:`recommended` remaps reports by it, and
+            :meth:`account` says what that gains.  The guarantee never depends on it.
         progress
             Called with the round and its certified factor; on continuous places with the round, of
             20 to 60, and the largest slope over eps at points.  With 100 x 100 cells such a build
@@ -293,8 +293,8 @@ class EikonalMechanism(Composable, Loadable):
 
         Secrets outside the map are taken for its closest place.  The time of a draw grows
         with its distance from the secret; with ``padded=True`` every batch of up to 64
-        secrets (7 on continuous places) takes the same work, whatever the secrets and the
-        draws; on continuous places a batch is repeated with probability below 2^-37.
+        secrets (7 on continuous places, but for landmarks) takes the same work, whatever the
+        secrets and draws; on continuous places it is repeated with probability below 2^-34.
         """
         return self._draws.report(secrets, secure(rng), padded=padded)
 

@@ -103,9 +103,9 @@ def saved_law(saved: Artefact) -> tuple[PrivacyMap, BuiltLaw, Places, int, float
         entries.saved_int(saved, "sweeps"),
         entries.saved_int(saved, "core", most=LIMIT),
     )
-    table = saved_table(saved, promised)
-    if table is not None and (places != "cells" or frame):
-        raise InvalidInput("a file with a table must be of cells without a frame")
+    table = saved_table(saved, promised, on_places=places == "continuous")
+    if table is not None and (places == "bilinear" or frame):
+        raise InvalidInput("a file with a table must have no frame, and none of bilinear places")
     claimed = None if places == "cells" else entries.saved_float(saved, "gradient_factor")
     built = BuiltLaw(law, used, frame, promised, claimed, table=table)
     built = recertified(privacy_map, built, places, divided)
@@ -156,6 +156,9 @@ def recertified(
     sums, sweeps = law.metric.exact_sums(law.weights, law.table, built.secrets)
     if not np.array_equal(sums, law.sums) or sweeps > law.sweeps:
         raise NotPrivate("the sums of this mechanism are not those of its weights")
+    table = built.table
+    if table is not None:
+        table = recertified_table(table, on_places=places == "continuous")
     factors = edge_factors(law.metric, sums, built.promised)
     acceptance = 1.0 if places == "continuous" else None
     if places != "cells" and privacy_map.values.size > 1:
@@ -175,5 +178,4 @@ def recertified(
     factor, worst = worst_edge(factors, law.metric)
     gradient = found if places != "cells" else None
     law = replace(law, factor=factor, worst=worst)
-    table = None if built.table is None else recertified_table(built.table)
     return replace(built, law=law, gradient_factor=gradient, acceptance=acceptance, table=table)

@@ -13,9 +13,9 @@ from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput
 from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import stencil_factor
-from whereish.solvers.eikonal.between import law_between
 from whereish.solvers.eikonal.bilinear.places import law_on_places
 from whereish.solvers.eikonal.cells import BuiltLaw, law_on_cells
+from whereish.solvers.eikonal.narrow import law_on_places_of
 from whereish.solvers.geodesic.graph_metric import LARGEST_MAP
 from whereish.threads import one_blas_thread
 
@@ -91,7 +91,7 @@ class EikonalOptions:
         levels, divided = levels_in_use(privacy_map, self.directions, self.divide_stencil)
         solvers: dict[str, Callable[..., BuiltLaw]] = {
             "cells": partial(law_on_cells, prior=prior),
-            "continuous": partial(law_between, finer=self.finer, prior=prior),
+            "continuous": partial(law_on_places_of, finer=self.finer, prior=prior),
             "bilinear": law_on_places,
         }
         with one_blas_thread(scipy=False):

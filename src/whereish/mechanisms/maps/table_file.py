@@ -1,7 +1,9 @@
 """Saved tables: the reports of each cell, and the certificate that is checked again on loading.
 
-A file of an eikonal mechanism whose reports come from a table holds, beside its law of distances,
-the table of integers, its weights and sums, and the cells by which its reports are called.
+A file of an eikonal mechanism whose reports come from a table holds, beside a law of distances,
+the table of integers, its weights and sums, and the cells (on places, the nodes) by which its
+reports are called.  Its metric follows from the promised prices; on places, where the certificate
+is of slopes, it is what the columns keep.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from whereish.mechanisms.maps import entries
 from whereish.mechanisms.saved import Artefact
 from whereish.solvers.eikonal.certify import edges_between, worst_edge
 from whereish.solvers.geodesic.graph_metric import HORIZON
+from whereish.solvers.tables.between import kept_metric
 from whereish.solvers.tables.carried import horizon_of, metric_of_table
 from whereish.solvers.tables.law import (
     LARGEST_TABLE,
@@ -50,8 +53,13 @@ def table_entries(law: ReportTable) -> tuple[dict[str, NDArray[Any]], dict[str, 
     }
 
 
-def saved_table(saved: Artefact, promised: FloatArray) -> ReportTable | None:
-    """The table of a file, still to be certified; None where it has none."""
+def saved_table(
+    saved: Artefact, promised: FloatArray, *, on_places: bool = False
+) -> ReportTable | None:
+    """The table of a file, still to be certified; None where it has none.
+
+    `promised` are prices between cells, or with `on_places` between nodes.
+    """
     if _HORIZON not in saved.certificate:
         return None
     horizon = entries.saved_float(saved, _HORIZON)
@@ -73,6 +81,8 @@ def saved_table(saved: Artefact, promised: FloatArray) -> ReportTable | None:
     reported = entries.saved_counts(saved, "table_reports", (count,)).astype(np.int64)
     if len(np.unique(reported)) < count or reported.max(initial=0) >= metric.cells:
         raise InvalidInput(f"'table_reports' in the file must be {count} different cells")
+    if on_places:
+        metric = kept_metric(distances, metric)
     return ReportTable(
         metric,
         entries.saved_counts(saved, "table_weights", (count,)),
@@ -84,8 +94,10 @@ def saved_table(saved: Artefact, promised: FloatArray) -> ReportTable | None:
     )
 
 
-def recertified_table(law: Law) -> Law:
+def recertified_table(law: Law, *, on_places: bool = False) -> Law:
     """The law with the certificate of its numbers, whatever it said before.
+
+    With `on_places` what edges keep is found but not asked for: there slopes are certified.
 
     Raises
     ------
@@ -95,6 +107,9 @@ def recertified_table(law: Law) -> Law:
     if not np.array_equal(table_sums(law.metric, law.distances, law.weights), law.sums):
         raise NotPrivate("the sums of this mechanism are not those of its weights")
     factors = table_factors(law)
+    if on_places:
+        factor, worst = worst_edge(factors, law.metric)
+        return replace(law, factor=factor, worst=worst)
     real = edges_between(law.metric, np.ones(law.metric.cells, np.bool_))
     factor, worst = entries.kept_factor(factors[real]), worst_edge(factors, law.metric)[1]
     return replace(law, factor=factor, worst=worst)

@@ -17,6 +17,7 @@ of a per cent, they are held: then little changes but what is beside these edges
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -92,11 +93,14 @@ def law_between(
     finer: bool = False,
     prior: FloatArray | None = None,
     progress: RoundProgress | None = None,
+    instead: Callable[[BuiltLaw, FloatArray], BuiltLaw | None] | None = None,
 ) -> BuiltLaw:
     """A law whose geometric spline keeps |grad ln P(y | u)| <= eps(u) everywhere.
 
     The parameters are those of :func:`~whereish.solvers.eikonal.cells.law_on_cells`; with `finer`
-    laws stand at the centres of half cells, else at the corners of cells.
+    laws stand at the centres of half cells, else at the corners of cells.  `instead` is given the
+    law from which rounds start, and the prices of a map without a frame; a law that it returns is
+    taken, and no round is made.
     """
     lattice = LATTICES["halves" if finer else "corners"]
     check_resolution(eps, lattice.sides(cell, eps.shape))
@@ -126,6 +130,11 @@ def law_between(
     built = replace(built, law=law, used=lattice.levels(eps), promised=promised)
     if eps.size == 1:
         return replace(built, gradient_factor=0.0, acceptance=1.0)
+    other = None
+    if instead is not None:
+        other = instead(built, prices_between(lattice, start, sides, neighbours))
+    if other is not None:
+        return other
     inverse = partial(approximate_inverse_factor, framed(nodes, sides, built.frame), sides)
 
     def at(shares: EdgeShares, last: BuiltLaw, solve: bool) -> BuiltLaw:
@@ -167,7 +176,8 @@ def cell_laws(built: BuiltLaw, cells: NDArray[np.intp]) -> FloatArray:
 def geometric_laws(built: BuiltLaw, nine: NDArray[np.intp], shares: FloatArray) -> FloatArray:
     """(n, reports) normalised geometric means of the laws of nine cells, with (n, 9) shares."""
     cells, which = np.unique(nine, return_inverse=True)
-    laws, used = cell_laws(built, cells), built.law.weights > 0
+    laws = cell_laws(built, cells)
+    used = laws[0] > 0
     logs = np.log(laws[:, used])
     out = np.zeros((len(nine), len(used)))
     means = np.einsum("nc,ncy->ny", shares, logs[which.reshape(nine.shape)])

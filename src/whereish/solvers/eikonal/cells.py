@@ -45,6 +45,7 @@ __all__ = [
     "law_on_cells",
     "least_price",
     "prices_on_cells",
+    "simple_errors",
 ]
 
 RoundProgress = Progress
@@ -83,6 +84,8 @@ class Comparison:
     exponential : of the exponential mechanism at half the map.
     constant : of the law of the smallest level everywhere.
     landmarks : of the law of landmarks; None where none was tried.
+    unsettled : on places, where the eikonal law was left before its slopes between cells were
+        lowered: the error of its moved reports, as a multiple of that of the law of landmarks.
     """
 
     chosen: Kind
@@ -90,6 +93,7 @@ class Comparison:
     exponential: float
     constant: float
     landmarks: float | None = None
+    unsettled: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +109,7 @@ class BuiltLaw:
     gradient_factor : largest |grad ln P|/eps on continuous places; None on cells.
     comparison : with the simpler laws of the map; None where none was made.
     acceptance : least chance that a draw between cells is accepted; None for other laws.
-    table : the law of landmarks, on cells, where that is used instead of `law`.
+    table : the law of landmarks, without a frame, where that is used instead of `law`.
     """
 
     law: CertifiedLaw
@@ -229,7 +233,11 @@ def _law_of_distances(
         prior=prior,
         progress=progress,
     )
-    errors = _errors(own, eps, cell, neighbours, prior)
+    solved, places = own.law.weights.astype(np.float64), _centres(own.law.metric.shape, cell)
+    errors: dict[Kind, float] = {
+        "eikonal": sampled_error(own.law.metric, solved, own.secrets, places, prior),
+        **simple_errors(eps, cell, neighbours, own.frame, prior),
+    }
     best = min(errors, key=lambda name: errors[name])
     if errors[best] > _CLEARLY * errors["eikonal"]:
         return replace(own, comparison=Comparison("eikonal", **errors))
@@ -249,25 +257,24 @@ def _judged(built: BuiltLaw, cell: tuple[float, float], prior: FloatArray | None
     return judged(built.law, built.secrets, places, prior)
 
 
-def _errors(
-    own: BuiltLaw,
+def simple_errors(
     eps: FloatArray,
     cell: tuple[float, float],
     neighbours: int,
+    frame: int,
     prior: FloatArray | None,
 ) -> dict[Kind, float]:
-    """The squared errors of a :class:`Comparison`; the constant law's by weights in closed form."""
-    level = framed(np.full_like(eps, eps.min()), cell, own.frame)
+    """Squared errors of the exponential law and the constant one, its weights in closed form."""
+    level = framed(np.full_like(eps, eps.min()), cell, frame)
     lowest = GraphMetric.from_prices(prices_on_cells(level, cell, neighbours))
     flat = np.maximum(closed_form_weights(level, cell), 0.0)
     half = GraphMetric.from_prices(0.5 * prices_on_cells(eps, cell, neighbours))
-    solved, places = own.law.weights.astype(np.float64), _centres(level.shape, cell)
+    inner = inner_cells(eps.shape, frame)
     return {
-        "eikonal": sampled_error(own.law.metric, solved, own.secrets, places, prior),
         "exponential": sampled_error(
             half, (eps**2).ravel(), inner_cells(eps.shape, 0), _centres(eps.shape, cell), prior
         ),
-        "constant": sampled_error(lowest, flat, own.secrets, places, prior),
+        "constant": sampled_error(lowest, flat, inner, _centres(level.shape, cell), prior),
     }
 
 

@@ -27,14 +27,17 @@ from whereish.solvers.splines.points import (
     sampled_slopes,
 )
 from whereish.solvers.splines.report_blocks import report_shares
+from whereish.solvers.tables.blocks import laws_of_table
 
-__all__ = ["PointSlopes", "points_between", "slopes_between", "spline_laws"]
+__all__ = ["PointSlopes", "leave_out_rim", "points_between", "slopes_between", "spline_laws"]
 
 _MATTERS = 0.01  # of eps: points so much below the largest of all windows around them do not
 
 
 def spline_laws(built: BuiltLaw) -> CellLaws:
-    """The laws at the nodes."""
+    """The laws at the nodes: those of the table, if there is one."""
+    if built.table is not None:
+        return laws_of_table(built.table)
     law, metric = built.law, built.metric_on_map
     rows, cols = metric.shape
     steps, used = metric.steps, metric.weights.astype(np.float64) * metric.quantum
@@ -77,7 +80,7 @@ class PointSlopes:
         self._levels, self._sides = lattice.square_levels(eps), lattice.sides(cell, eps.shape)
         self._points = all_points(built.used.shape)
         if lattice.half_rim:
-            _leave_out_rim(self._points)
+            leave_out_rim(self._points)
         self._chosen: Chosen | None = None
 
     def everywhere(self, built: BuiltLaw) -> FloatArray:
@@ -128,7 +131,7 @@ def _largest_around(grid: FloatArray) -> FloatArray:
     return grid
 
 
-def _leave_out_rim(points: Chosen) -> None:
+def leave_out_rim(points: Chosen) -> None:
     """Take the points outside the map out, of which half of every outermost square is."""
     middle = PARTS // 2
     if points.shape[0] > 1:

@@ -19,10 +19,8 @@ columns leave of the promise, the law is made of integers and certified by
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.privacy.maps.stencil import edge_slices
@@ -30,8 +28,9 @@ from whereish.solvers.eikonal.certify import RESERVE, edges_between, worst_edge
 from whereish.solvers.geodesic.graph_metric import HORIZON, GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.geodesic.masses import integer_weights
+from whereish.solvers.tables.columns import Columns, extended
 from whereish.solvers.tables.error import table_means
-from whereish.solvers.tables.landmarks import LandmarkChannel, best_of_landmarks
+from whereish.solvers.tables.landmarks import best_of_landmarks
 from whereish.solvers.tables.law import (
     LARGEST_TABLE,
     ReportTable,
@@ -40,7 +39,7 @@ from whereish.solvers.tables.law import (
     table_sums,
 )
 
-__all__ = ["horizon_of", "law_of_landmarks", "metric_of_table"]
+__all__ = ["free_cells", "horizon_of", "horizon_over", "law_of_landmarks", "metric_of_table"]
 
 _TURNS = 120
 _LEFT = 0.002  # of a price, that columns leave for the slopes of ln Z
@@ -63,6 +62,11 @@ def horizon_of(metric: GraphMetric) -> float:
     return round(8 * metric.quantum * LIMIT) / 8
 
 
+def horizon_over(span: float) -> float:
+    """A horizon beyond the span of a map, in eighths of a nat."""
+    return min(math.ceil(8.2 * span + 1.0) / 8, HORIZON)
+
+
 def law_of_landmarks(
     promised: FloatArray, places: FloatArray, prior: FloatArray
 ) -> ReportTable | None:
@@ -79,8 +83,8 @@ def law_of_landmarks(
     best = best_of_landmarks(GraphMetric.from_prices(promised), places, prior)
     if best is None or best.matrix.shape[1] * len(places) > LARGEST_TABLE:
         return None
-    metric = metric_of_table(promised, min(math.ceil(8.2 * best.span + 1.0) / 8, HORIZON))
-    table = _extended(metric, best)
+    metric = metric_of_table(promised, horizon_over(best.span))
+    table = extended(metric, best)
     for turn in range(1, _TURNS + 1):
         table = table.normalised().middle(metric)
         if _worst_change(metric, promised, table.sums) <= 1.0:
@@ -88,59 +92,6 @@ def law_of_landmarks(
             if law.factor <= 1.0:
                 return law
     return None
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Columns weights_y·e^{-quantum·distances(y, u)}."""
-
-    distances: NDArray[np.uint16]
-    log_weights: FloatArray
-    quantum: float
-
-    @property
-    def sums(self) -> FloatArray:
-        """Z(u)."""
-        total = np.zeros(self.distances.shape[1])
-        for layer, weight in zip(self.distances, self.log_weights, strict=True):
-            total += np.exp(weight - self.quantum * layer)
-        return total
-
-    def normalised(self) -> _Table:
-        """Divided by the sums, up to rounding; the nearest cell of every report is at 0."""
-        moved = np.rint(np.log(self.sums) / self.quantum).astype(np.int32)
-        wide = self.distances + moved
-        least = wide.min(axis=1)
-        distances = np.minimum(wide - least[:, None], LIMIT).astype(np.uint16)
-        return _Table(distances, self.log_weights - self.quantum * least, self.quantum)
-
-    def middle(self, metric: GraphMetric) -> _Table:
-        """Every column between the functions that keep the metric."""
-        distances = _middle(metric, self.distances, LIMIT - self.distances)
-        return _Table(distances, self.log_weights, self.quantum)
-
-
-def _middle(
-    metric: GraphMetric, below: NDArray[np.uint16], above: NDArray[np.uint16]
-) -> NDArray[np.uint16]:
-    """Half way from the smallest above `LIMIT - above` to the largest below `below`.
-
-    A half that is rounded down keeps the metric: equal edges move it by whole numbers.
-    """
-    largest = metric.lipschitz(below).astype(np.uint32)
-    smallest = LIMIT - metric.lipschitz(above).astype(np.uint32)
-    return ((largest + smallest) // 2).astype(np.uint16)
-
-
-def _extended(metric: GraphMetric, best: LandmarkChannel) -> _Table:
-    """The middle of the largest and the smallest extension of each column of the landmarks."""
-    with np.errstate(divide="ignore"):
-        away = -np.log(best.matrix.T)
-    least = away.min(axis=1)
-    known = np.minimum(np.rint((away - least[:, None]) / metric.quantum), LIMIT).astype(np.uint16)
-    below, above = (np.full((len(known), metric.cells), LIMIT, np.uint16) for _ in range(2))
-    below[:, best.cells], above[:, best.cells] = known, LIMIT - known
-    return _Table(_middle(metric, below, above), -least, metric.quantum)
 
 
 def _worst_change(metric: GraphMetric, promised: FloatArray, sums: FloatArray) -> float:
@@ -157,7 +108,7 @@ def _worst_change(metric: GraphMetric, promised: FloatArray, sums: FloatArray) -
 def _integer_law(
     metric: GraphMetric,
     promised: FloatArray,
-    table: _Table,
+    table: Columns,
     turn: int,
     places: FloatArray,
     prior: FloatArray,
@@ -168,11 +119,11 @@ def _integer_law(
     sums = table_sums(metric, distances, weights)
     law = TableLaw(metric, weights, sums, np.inf, (0, 0), turn, distances, promised)
     factor, worst = worst_edge(table_factors(law), metric)
-    reported = _free_cells(table_means(law, places, prior), places)
+    reported = free_cells(table_means(law, places, prior), places)
     return ReportTable(metric, weights, sums, factor, worst, turn, distances, promised, reported)
 
 
-def _free_cells(wanted: FloatArray, places: FloatArray) -> IntArray:
+def free_cells(wanted: FloatArray, places: FloatArray) -> IntArray:
     """A cell for each wanted place, the nearest that is not taken."""
     out = np.empty(len(wanted), np.int64)
     free = np.ones(len(places), np.bool_)

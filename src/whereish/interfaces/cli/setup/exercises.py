@@ -119,13 +119,14 @@ def _maps() -> None:
     rows, columns = np.mgrid[:8, :9]
     smooth = PrivacyMap(1e-3 * (1 + 0.05 * np.sin(rows + columns)), "500 m")
     steep = PrivacyMap(1e-3 * np.where(columns < 4, 1.0, 6.0), "500 m")
+    narrow = PrivacyMap(1e-3 * np.where(columns < 4, 1.0, 4.0), "200 m")
     secrets = np.array([[600.0, 600.0], [2100.0, 1700.0]])
     weights = np.ones((8, 9))
     EikonalMechanism.build(smooth, places="cells", frame=3)
     many = 1e-3 * np.where(np.arange(33) < 16, 1.0, 6.0) * np.ones((33, 1))
     EikonalMechanism.build(PrivacyMap(many, "100 m"), places="cells")  # keeps its distances
     for places in ("cells", "continuous", "bilinear"):
-        for asked in (smooth, steep):
+        for asked in (smooth, steep, narrow):
             mechanism = EikonalMechanism.build(asked, places=places, prior=weights)
             for padded in (False, True):
                 mechanism.report(secrets, padded=padded)
