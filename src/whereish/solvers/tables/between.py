@@ -7,7 +7,7 @@ edges nearly do: where rows sum to 1 the slope of ln P is that of its column.  S
 of the landmarks is carried to the nodes at about the prices from which the search for a law of
 distances starts, and smoothed where the map is (:mod:`~whereish.solvers.tables.smoothing`).  Then
 rounds follow: columns are projected to slopes of at most eps at points of all squares
-(:mod:`~whereish.solvers.splines.projection`) and divided by the sums of rows.  While that does not
+(:mod:`~whereish.solvers.tables.projection`) and divided by the sums of rows.  While that does not
 help, all columns are made a little flatter.  A proof (:mod:`~whereish.solvers.splines.bound`) says
 by how much points fall short, and the last one certifies the table, as integers; privacy rests on
 that alone.  If rounds do not end, columns only become flatter: slopes are at most twice those of
@@ -30,7 +30,6 @@ from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.masses import integer_weights
 from whereish.solvers.splines.lattice import lattice_of
 from whereish.solvers.splines.points import all_points, sampled_means, sampled_slopes
-from whereish.solvers.splines.projection import levels_at_points, project_slopes, projections
 from whereish.solvers.splines.slopes import leave_out_rim, slopes_between
 from whereish.solvers.tables.blocks import laws_of_table
 from whereish.solvers.tables.carried import free_cells, horizon_over
@@ -38,6 +37,7 @@ from whereish.solvers.tables.columns import extended
 from whereish.solvers.tables.error import table_means
 from whereish.solvers.tables.landmarks import LandmarkChannel, best_of_landmarks
 from whereish.solvers.tables.law import LARGEST_TABLE, ReportTable, table_factors, table_sums
+from whereish.solvers.tables.projection import levels_at_points, project_slopes, projections
 from whereish.solvers.tables.smoothing import smoothed
 
 __all__ = ["PROOF_BAR", "kept_metric", "landmarks_between"]

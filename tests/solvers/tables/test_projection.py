@@ -7,8 +7,8 @@ import pytest
 
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.splines.points import all_points
-from whereish.solvers.splines.projection import levels_at_points, project_slopes, projections
 from whereish.solvers.splines.weights import around, spline_slopes, spline_weights
+from whereish.solvers.tables.projection import levels_at_points, project_slopes, projections
 
 SIDES = (1.0, 0.7)
 
