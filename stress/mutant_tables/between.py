@@ -239,7 +239,7 @@ MUTANTS = (
         "src/whereish/solvers/splines/slopes.py",
         "if built.table is not None:",
         "if built.table is not None and not built.law:",
-        (_TABLE + "::test_a_table_that_keeps_less_is_refused",),
+        ("tests/mechanisms/maps/test_forged_tables.py::test_a_table_that_keeps_less_is_refused",),
         "a file's table is drawn from, and the law beside it certified",
     ),
     Mutant(

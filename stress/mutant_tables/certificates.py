@@ -225,7 +225,7 @@ MUTANTS = (
         "src/whereish/mechanisms/maps/file.py",
         'table = recertified_table(table, on_places=places == "continuous")',
         "table = built.table",
-        ("tests/mechanisms/maps/test_landmarks.py::test_a_table_that_keeps_less_is_refused",),
+        ("tests/mechanisms/maps/test_forged_tables.py::test_a_table_that_keeps_less_is_refused",),
         "a forged file claims a table that its numbers do not keep",
     ),
     Mutant(

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import whereish as wh
 from whereish.errors import InvalidInput, NotPrivate
-from whereish.interfaces.cli.audit import command
-from whereish.mechanisms.saved import load_artefact
 from whereish.randomness import SeededRandomness
 
 from laws import chi_square
@@ -90,62 +87,6 @@ def test_a_frame_or_bilinear_places_have_no_table():
 @pytest.fixture
 def forge(mechanism, forge_file) -> Callable[..., Path]:
     return partial(forge_file, mechanism)
-
-
-def test_the_honest_file_is_the_same_mechanism(mechanism, forge):
-    read = wh.load(forge())
-    assert read.factor == mechanism.factor
-    assert read.guarantee.to_json() == mechanism.guarantee.to_json()
-    places = mechanism.map.raster.centres()
-    one, other = (
-        each.report(places, rng=SeededRandomness(5)).coordinates for each in (mechanism, read)
-    )
-    np.testing.assert_array_equal(one, other)
-    result = CliRunner().invoke(command, [str(forge())])
-    assert result.exit_code == 0
-    assert f"{mechanism.factor:.12g}" in result.stdout
-
-
-def test_a_table_that_keeps_less_is_refused(mechanism, forge):
-    table = mechanism.built.table
-    steeper = table.distances.copy()
-    steeper[0, 7] += 500
-    with pytest.raises(NotPrivate, match="sums"):
-        wh.load(forge({"table": steeper}))
-    from whereish.solvers.tables.law import table_sums
-
-    sums = table_sums(table.metric, steeper, table.weights)
-    with pytest.raises(NotPrivate, match="times the promised metric"):
-        wh.load(forge({"table": steeper, "table_sums": sums}))
-    with pytest.raises(NotPrivate, match="better certificate"):
-        wh.load(forge(factor=0.9 * table.factor))
-
-
-def test_the_horizon_is_not_believed(mechanism, forge):
-    """A larger quantum makes all distances larger: the same integers keep less."""
-    said = load_artefact(forge()).certificate["table_horizon"]
-    with pytest.raises(NotPrivate):
-        wh.load(forge(table_horizon=1.5 * said))
-    for horizon in (0, -1.0, 23.0, "8", None):
-        with pytest.raises(InvalidInput, match="table_horizon"):
-            wh.load(forge(table_horizon=horizon))
-
-
-@pytest.mark.parametrize(
-    "arrays",
-    [
-        {"table": np.zeros((2, 3), np.uint16)},
-        {"table": np.zeros((0, N * N), np.uint16)},
-        {"table": np.zeros(N * N, np.uint16)},
-        {"table": np.zeros((2, N * N), np.int64)},
-        {"table_reports": np.zeros(3, np.uint32)},
-        {"table_weights": np.zeros(3, np.float64)},
-        {"table_sums": np.zeros(3, np.uint64)},
-    ],
-)
-def test_entries_of_another_form_are_refused(arrays, forge):
-    with pytest.raises(InvalidInput, match="in the file must"):
-        wh.load(forge(arrays))
 
 
 def test_reports_are_called_by_different_cells(mechanism, forge):

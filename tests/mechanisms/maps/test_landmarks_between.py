@@ -9,19 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import whereish as wh
 from whereish.errors import InvalidInput, NotPrivate
-from whereish.interfaces.cli.audit import command
-from whereish.mechanisms.saved import load_artefact
 from whereish.randomness import SeededRandomness
 from whereish.sampling import spline_table
 from whereish.sampling.spline_coin import OPEN, nine_around
 from whereish.sampling.spline_table import SplineTableSampler
 from whereish.solvers.splines.corners import Corners
 from whereish.solvers.tables.error import table_laws
-from whereish.solvers.tables.law import table_sums
 
 from laws import chi_square
 
@@ -168,66 +164,12 @@ def forge(mechanism, forge_file) -> Callable[..., Path]:
     return partial(forge_file, mechanism)
 
 
-def test_the_honest_file_is_the_same_mechanism(mechanism, forge):
-    read = wh.load(forge())
-    assert read.factor == mechanism.factor
-    assert read.built.acceptance == mechanism.built.acceptance
-    assert read.guarantee.to_json() == mechanism.guarantee.to_json()
-    np.testing.assert_array_equal(read.lowered, mechanism.lowered)
-    places = mechanism.map.raster.centres() + 123.0
-    one, other = (
-        each.report(places, rng=SeededRandomness(5)).coordinates for each in (mechanism, read)
-    )
-    np.testing.assert_array_equal(one, other)
-    result = CliRunner().invoke(command, [str(forge())])
-    assert result.exit_code == 0
-    assert f"{mechanism.factor:.12g}" in result.stdout
-
-
-def test_a_table_that_keeps_less_is_refused(mechanism, forge):
-    table = mechanism.built.table
-    steeper = table.distances.copy()
-    steeper[0, 7] += 4_000
-    with pytest.raises(NotPrivate, match="sums"):
-        wh.load(forge({"table": steeper}))
-    sums = table_sums(table.metric, steeper, table.weights)
-    with pytest.raises(NotPrivate, match="times the promised metric"):
-        wh.load(forge({"table": steeper, "table_sums": sums}))
-    with pytest.raises(NotPrivate, match="better certificate"):
-        wh.load(forge(gradient_factor=0.9 * mechanism.factor))
-
-
 def test_a_tighter_map_refuses_the_table(mechanism, tmp_path):
     """0.99 of the map is not kept."""
     levels = 0.99 * city().values
     forged = replace(mechanism, map=wh.PrivacyMap(levels, "1 km"))
     with pytest.raises(NotPrivate, match="times the promised metric"):
         forged.recertify()
-
-
-def test_the_horizon_is_not_believed(mechanism, forge):
-    said = load_artefact(forge()).certificate["table_horizon"]
-    with pytest.raises(NotPrivate):
-        wh.load(forge(table_horizon=1.5 * said))
-    for horizon in (0, -1.0, 23.0, "8", None):
-        with pytest.raises(InvalidInput, match="table_horizon"):
-            wh.load(forge(table_horizon=horizon))
-
-
-@pytest.mark.parametrize(
-    "arrays",
-    [
-        {"table": np.zeros((2, 3), np.uint16)},
-        {"table": np.zeros((0, (N + 1) ** 2), np.uint16)},
-        {"table": np.zeros((2, (N + 1) ** 2), np.int64)},
-        {"table_reports": np.zeros(3, np.uint32)},
-        {"table_weights": np.zeros(3, np.float64)},
-        {"table_sums": np.zeros(3, np.uint64)},
-    ],
-)
-def test_entries_of_another_form_are_refused(arrays, forge):
-    with pytest.raises(InvalidInput, match="in the file must"):
-        wh.load(forge(arrays))
 
 
 def test_a_table_of_nodes_is_not_one_of_cells_nor_of_half_cells(forge):
