@@ -16,12 +16,19 @@ prior at each of its corners.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.solvers.eikonal.between import law_between
-from whereish.solvers.eikonal.cells import BuiltLaw, Comparison, RoundProgress, simple_errors
+from whereish.solvers.eikonal.cells import (
+    BuiltLaw,
+    Comparison,
+    RoundProgress,
+    Search,
+    simple_errors,
+)
 from whereish.solvers.eikonal.squared_error import Judged, judged, judged_table
 from whereish.solvers.splines.lattice import lattice_of
 from whereish.solvers.tables.between import landmarks_between
@@ -39,27 +46,23 @@ def law_on_places_of(
     eps: FloatArray,
     cell: tuple[float, float],
     *,
-    neighbours: int = 32,
-    frame: int | None = None,
     finer: bool = False,
     prior: FloatArray | None = None,
-    progress: RoundProgress | None = None,
+    **search: Unpack[Search],
 ) -> BuiltLaw:
     """As :func:`~whereish.solvers.eikonal.between.law_between`, or the law of landmarks.
 
     The latter where a prior is given, the map is narrow and without a frame, and its moved reports
     have less error.
     """
-    contest = None if prior is None else _Contest(eps, cell, prior, progress)
+    contest = None if prior is None else _Contest(eps, cell, prior, search.get("progress"))
     own = law_between(
         eps,
         cell,
-        neighbours=neighbours,
-        frame=frame,
         finer=finer,
         prior=prior,
-        progress=progress,
         instead=None if contest is None else contest.won_at_once,
+        **search,
     )
     return own if contest is None or own.table is not None else contest.better(own)
 
