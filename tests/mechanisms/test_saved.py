@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from whereish.errors import InvalidInput
+from whereish.mechanisms import saved as saved_files
 from whereish.mechanisms.saved import load_artefact, save_artefact
 
 ARRAYS = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.array([0.5, 1.5])}
@@ -88,3 +91,78 @@ def test_pickles_and_other_files_are_refused_unread(saved, tmp_path):
     assert not (tmp_path / "sprung").exists()
     with pytest.raises(InvalidInput, match="there is no file"):
         load_artefact(tmp_path / "none.npz")
+
+
+def repacked(path: Path, method: int = zipfile.ZIP_DEFLATED, **members: bytes) -> Path:
+    """The archive with other members."""
+    with zipfile.ZipFile(path) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in {**held, **members}.items():
+            archive.writestr(name, content)
+    return path
+
+
+def text(words: str) -> bytes:
+    """A certificate of these words."""
+    file = io.BytesIO()
+    np.save(file, np.frombuffer(words.encode(), np.uint8))
+    return file.getvalue()
+
+
+def header(words: str) -> bytes:
+    """An array that says so much of itself, and holds nothing."""
+    line = words.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line
+
+
+def of_shape(shape: str) -> bytes:
+    return header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape},), }}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("certificate.npy", b"no array"),
+        ("certificate.npy", text("[" * 200_000)),
+        ("certificate.npy", text('{"a":' * 100_000)),
+        ("a.npy", header("(" * 100)),
+        ("a.npy", of_shape(str(10**25))),
+    ],
+)
+def test_archives_of_something_else_are_refused_in_a_sentence(saved, name, content):
+    with pytest.raises(InvalidInput, match="not a mechanism"):
+        load_artefact(repacked(saved, **{name: content}))
+
+
+def test_an_array_that_claims_all_memory_is_refused_in_a_sentence(saved):
+    with pytest.raises(InvalidInput, match="more memory than there is"):
+        load_artefact(repacked(saved, **{"a.npy": of_shape(str(10**15))}))
+
+
+def test_a_small_archive_of_very_many_numbers_is_refused_before_it_is_unpacked(saved, monkeypatch):
+    monkeypatch.setattr(saved_files, "_LARGEST", 2**20)
+    assert load_artefact(repacked(saved)).kind == "kind"
+    bomb = of_shape(str(2**20)) + bytes(2**23)
+    path = repacked(saved, **{"a.npy": bomb})
+    assert path.stat().st_size < 2**15
+    with pytest.raises(InvalidInput, match="more numbers than any mechanism"):
+        load_artefact(path)
+
+
+def test_archives_that_no_one_can_unpack_are_refused_in_a_sentence(saved):
+    whole = repacked(saved, zipfile.ZIP_LZMA).read_bytes()
+    assert load_artefact(saved).kind == "kind"
+    torn = bytearray(whole)
+    torn[60:200] = bytes(byte ^ 0x5A for byte in torn[60:200])
+    plain = repacked(saved).read_bytes()
+    encrypted, strange = bytearray(plain), bytearray(plain)
+    for mark, flags, method in ((b"PK\x03\x04", 6, 8), (b"PK\x01\x02", 8, 10)):
+        at = plain.find(mark)
+        while at >= 0:
+            encrypted[at + flags], strange[at + method] = 1, 99
+            at = plain.find(mark, at + 1)
+    for archive in (torn, encrypted, strange):
+        saved.write_bytes(archive)
+        with pytest.raises(InvalidInput, match=r"not a mechanism|or damaged"):
+            load_artefact(saved)

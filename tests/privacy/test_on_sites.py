@@ -14,8 +14,8 @@ from whereish.errors import InvalidInput, NotPrivate
 from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric, Scaled, Sum
-from whereish.privacy.norms import Chebyshev, Euclidean, Manhattan
-from whereish.privacy.on_sites import indexed, restricted_metric, site_distances
+from whereish.privacy.norms import Chebyshev, Euclidean, Geodesic, GreatCircle, Manhattan
+from whereish.privacy.on_sites import check_fits, indexed, restricted_metric, site_distances
 from whereish.privacy.tuples import TupleMax, TupleSum
 from whereish.solvers.channels.rows import TOTAL
 
@@ -163,3 +163,35 @@ def test_a_composition_that_is_not_known_must_not_hide_a_matrix():
             refused()
     open_one = Larger((Euclidean(), Manhattan()))
     assert site_distances(open_one, COUNT, PLACES)[0].shape == (COUNT, COUNT)
+
+
+@pytest.mark.parametrize(
+    ("metric", "metres", "degrees"),
+    [
+        (Euclidean(), True, False),
+        (Manhattan(), True, False),
+        (wh.Distinguishability.location("1 km", 5.0).metric, True, False),
+        (GreatCircle(), False, True),
+        (Geodesic(), False, True),
+        (Finite(_matrix(2)), True, True),
+        (2.0 * Geodesic() + Finite(_matrix(2)), False, True),
+        (TupleMax(0.1 * Euclidean(), 3), True, False),
+    ],
+    ids=lambda value: getattr(value, "description", None),
+)
+def test_metrics_of_degrees_and_of_metres_are_told_apart(metric, metres, degrees):
+    for space, fits in ((wh.Plane(), metres), (wh.Line(), metres), (wh.Sphere(), degrees)):
+        assert metric.fits(space) is fits
+        if fits:
+            check_fits(metric, space)
+            continue
+        with pytest.raises(InvalidInput, match="the metric must be one on"):
+            check_fits(metric, space)
+
+
+def test_the_metric_of_a_map_is_one_on_its_own_plane():
+    row = wh.PrivacyMap([[1e-3, 1e-3]], "500 m")
+    metric = wh.EikonalMechanism.exponential(row).metric
+    assert metric.fits(row.plane)
+    assert not metric.fits(wh.Sphere())
+    assert not metric.fits(wh.Line())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,6 +117,13 @@ def test_json_round_trip(metric):
     assert Metric.from_json(metric.to_json()) == metric
 
 
+def _nested(depth: int) -> dict[str, Any]:
+    metric = Euclidean().to_json()
+    for _ in range(depth):
+        metric = {"kind": "scaled", "factor": 1.0, "base": metric}
+    return metric
+
+
 def test_json_garbage_is_refused():
     base = {"kind": "euclidean"}
     for bad in (
@@ -126,6 +134,10 @@ def test_json_garbage_is_refused():
         {"kind": "sum", "parts": []},
         {"kind": "tuple-max", "size": 2.7, "base": base},
         {"kind": "finite", "distances": [[0, 1], [1]]},
+        {"kind": "scaled", "factor": 10**400, "base": base},
+        {"kind": "scaled", "factor": 1e300, "base": (1e300 * Euclidean()).to_json()},
+        {"kind": "distance-level", "starts": [], "levels": [], "slopes": [], "text": ""},
+        _nested(3000),
     ):
         with pytest.raises(InvalidInput):
             Metric.from_json(bad)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import whereish as wh
+from whereish.errors import InvalidInput
 from whereish.randomness import SeededRandomness
 
 
@@ -23,6 +24,12 @@ def test_bad_input():
             wh.perturb(lon, lat, epsilon="1/km")
     with pytest.raises(wh.WhereishError):
         wh.perturb([0], [0], epsilon=0.01)
+
+
+@pytest.mark.parametrize("lon", [[2.33316, [2.33316]], 10**400, [10**400]])
+def test_perturb_refuses_what_is_no_array_of_numbers_in_a_sentence(lon):
+    with pytest.raises(InvalidInput, match="longitudes must be numbers"):
+        wh.perturb(lon, lon, epsilon="0.01/m")
 
 
 def test_perturb_refuses_masked_entries_and_imaginary_parts():

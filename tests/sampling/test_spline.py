@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 import whereish as wh
-from whereish.sampling import spline_coin
+from whereish.mechanisms.channels import between
+from whereish.sampling import spline, spline_coin, spline_table
 from whereish.sampling.spline import SplineSampler
 from whereish.sampling.spline_coin import (
     KEPT,
@@ -18,10 +20,12 @@ from whereish.sampling.spline_coin import (
     REJECTED,
     chosen_cells,
     coin,
+    exact_cells,
     exact_coin,
     exact_weights,
     nine_around,
 )
+from whereish.solvers.eikonal.between import cell_laws
 from whereish.solvers.splines.corners import Corners
 from whereish.space.raster import Raster
 
@@ -188,3 +192,75 @@ def test_acceptance_is_the_normaliser(hilly):
     Z = geometric.sum()
     assert hilly.built.acceptance <= Z <= 1.0
     assert kept == pytest.approx(Z, abs=5 * math.sqrt(Z * (1 - Z) / len(drawn)))
+
+
+def beside_a_border(raster: Raster) -> np.ndarray:
+    """A place in its column by less than a double can tell, once it is divided by the width."""
+    (x, y), (width, height) = raster.origin, raster.cell
+    for column in range(2, raster.columns - 1):
+        for place in (x + column * width, np.nextafter(x + column * width, -np.inf)):
+            exact = (Fraction(float(place)) - Fraction(x)) / Fraction(width)
+            if (place - x) / width == column > exact:
+                return np.array([place, y + 1.3 * height])
+    raise AssertionError("no such place")
+
+
+@pytest.fixture(scope="module")
+def narrow() -> dict[str, Any]:
+    """Mechanisms between nodes, by their kinds, with their nodes and the laws of all of these."""
+    steep = wh.PrivacyMap(np.full((3, 12), 1.5 / 333.3), (333.3, 333.3))
+    flat = wh.PrivacyMap(np.full((3, 12), 0.3 / 333.3), (333.3, 333.3))
+    law = wh.EikonalMechanism.build(steep, frame=0)
+    table = wh.EikonalMechanism.build(flat, prior=np.arange(36) + 1.0)
+    assert law.built.table is None
+    assert table.built.table is not None
+    nodes = Raster(3, 12, (333.3, 333.3))
+    channel = wh.exponential_channel(nodes, f"{1.5 / 333.3}/m").between_sites()
+    return {
+        **{
+            name: (m, m._nodes, cell_laws(m.built, np.arange(m.built.used.size)))
+            for name, m in (("law", law), ("table", table))
+        },
+        "channel": (channel, channel.raster, np.exp(channel._logs)),
+    }
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("kind", ["law", "table", "channel"])
+def test_an_open_coin_beside_a_border_is_tossed_for_the_cells_of_its_weights(
+    narrow, kind, padded, monkeypatch
+):
+    """Doubles may take a place for one of the next column, whose nine cells are others."""
+    mechanism, nodes, laws = narrow[kind]
+    place = beside_a_border(nodes)
+    nine = nine_around(nodes, place[None])
+    cells = nine.cells(nodes.columns)[0]
+    assert set(exact_cells(nodes, place)) != set(cells)
+    module = {"law": spline, "table": spline_table, "channel": between}[kind]
+    asked = []
+
+    def ask(*given: Any) -> bool:
+        asked.append(given[2])
+        return True
+
+    def leave_open(values: Any, shares: Any, surprise: Any, errors: Any, status: Any) -> None:
+        status[:] = OPEN
+
+    def open_attempt(*given: Any, plain: Any = spline._attempt) -> None:
+        plain(*given)
+        given[-1][1][:] = OPEN
+
+    monkeypatch.setattr(module, "exact_coin", ask)
+    if kind == "law":
+        monkeypatch.setattr(module, "_attempt", open_attempt)
+    monkeypatch.setattr(module, "coins", leave_open)
+    mechanism.report(place[None].repeat(20, axis=0), rng=wh.SeededRandomness(2), padded=padded)
+    around = laws[cells][:, laws[0] > 0]
+    chances = nine.weights[0] @ np.log(around) - np.log(nine.weights[0] @ around)  # by report
+    down, across = (exact_weights(nodes, place, axis)[1] for axis in (0, 1))
+    shares = np.array([float(a * b) for a in down for b in across])
+    assert len(asked) >= 20
+    for masses in asked:
+        logs = np.array([math.log(top) - math.log(bottom) for top, bottom in masses])
+        chance = shares @ logs - math.log(shares @ np.exp(logs))
+        assert np.abs(chances - chance).min() < 1e-9

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -40,6 +41,22 @@ def test_text_is_refused_without_repeating_it():
     with pytest.raises(InvalidInput, match="must be numbers") as caught:
         as_points([["48.85412x", "2.3"]], Sphere())
     assert "48.85" not in str(caught.value)
+
+
+class Quoting:
+    """A number of somebody else's, which quotes itself where it is none."""
+
+    def __float__(self) -> float:
+        raise ValueError("no degrees: 48.85412x")
+
+
+@pytest.mark.parametrize("bad", [Quoting(), 10**400, Decimal("sNaN"), [1.0]])
+def test_what_a_number_says_of_itself_is_not_even_kept(bad):
+    """Neither printed nor as the error's context, which a log could print."""
+    with pytest.raises(InvalidInput, match="must be numbers") as caught:
+        as_points([[bad, 2.3]], Sphere())
+    assert "48.85" not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 def test_shapes():
@@ -213,6 +230,11 @@ def test_sites_find_the_nearest_across_the_antimeridian():
     ]
     with pytest.raises(InvalidInput, match="at least one"):
         Sites(Points(np.empty((0, 2)), Plane()))
+
+
+def test_sites_are_found_from_places_whose_squared_distance_is_beyond_doubles():
+    sites = Sites(Points([[0, 0], [80, 0]], Plane()))
+    assert set(sites.nearest(np.array([[1e200, 0.0], [-1.7e308, 1.7e308]]))) <= {0, 1}
 
 
 def test_rasters_locate_their_own_centres():

@@ -14,6 +14,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import lzma
+import tokenize
 import zipfile
 import zlib
 from abc import abstractmethod
@@ -53,7 +55,20 @@ __all__ = [
 
 FORMAT = 1
 _ZIP = b"PK\x03\x04"  # what an .npz begins with
-_DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error)
+_DAMAGED = (EOFError, NotImplementedError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
+_FOREIGN = (
+    ArithmeticError,  # an array with a side that no integer of the machine holds
+    AttributeError,  # a certificate that is no array
+    LookupError,
+    OSError,
+    RuntimeError,  # an encrypted archive, or a certificate nested without end
+    TypeError,
+    ValueError,
+    tokenize.TokenError,  # a header of an array that breaks off
+)
+_LARGEST = 2**32 + 2**28
+"""Bytes of the largest file, unpacked: the weights of a channel of 2^28 entries, and as many
+distances.  A few megabytes of archive could otherwise ask for all memory."""
 _CERTIFICATE = "certificate"
 
 _HOMES = {
@@ -158,13 +173,19 @@ def load_artefact(path: str | Path, kind: str | None = None) -> Artefact:
     """
     try:
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            if sum(member.file_size for member in file.zip.infolist()) > _LARGEST:
+                raise InvalidInput(f"{str(path)!r} holds more numbers than any mechanism has")
             arrays = {name: file[name] for name in file.files}
         certificate = json.loads(arrays.pop(_CERTIFICATE).tobytes())
         known = certificate["format"] == FORMAT
         digest, found = certificate["sha256"], str(certificate["kind"])
     except FileNotFoundError:
         raise InvalidInput(f"there is no file {str(path)!r}") from None
-    except (OSError, KeyError, ValueError, TypeError, *_DAMAGED) as error:
+    except WhereishError:
+        raise
+    except MemoryError:
+        raise InvalidInput(f"the numbers in {str(path)!r} need more memory than there is") from None
+    except (*_FOREIGN, *_DAMAGED) as error:
         damaged = isinstance(error, _DAMAGED)
         raise InvalidInput(f"{str(path)!r} {_what_it_is(Path(path), damaged)}") from None
     if not known:
@@ -190,7 +211,7 @@ def described(saved: Artefact, name: str, what: str, read: Callable[[Any], _Valu
         return read(said)
     except WhereishError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         raise InvalidInput(f"the file's {name!r} is not the description of {what}") from None
 
 

@@ -31,7 +31,7 @@ from whereish.privacy.metric import Metric, rounded_up
 from whereish.privacy.minorants import ROUNDING, SHAPES
 from whereish.privacy.norms import Euclidean
 from whereish.privacy.regularity import Check, extends_to_plane, is_regular
-from whereish.space.points import plain_numbers
+from whereish.space.points import Space, plain_numbers
 from whereish.units import Epsilon, Length
 
 __all__ = ["DistanceLevel", "Distinguishability"]
@@ -323,6 +323,10 @@ class DistanceLevel(Metric):
     def description(self) -> str:
         """The function, of the distance."""
         return f"l(|x - x'|) with {self.function}"
+
+    def fits(self, space: Space) -> bool:
+        """Where the distance does."""
+        return Euclidean().fits(space)
 
     def stretched(self, scale: float) -> Metric:
         """l(d / scale)."""

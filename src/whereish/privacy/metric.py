@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.errors import InvalidInput, shortened
+from whereish.space.points import Space
 from whereish.units import Epsilon
 
 __all__ = ["Metric", "Multiple", "Scaled", "Sum", "rounded_up", "scaled_up"]
@@ -105,6 +106,10 @@ class Metric(ABC):
         """
         return self
 
+    def fits(self, space: Space) -> bool:
+        """Whether coordinates of `space` are what this metric takes them for."""
+        return True
+
     def to_json(self) -> dict[str, Any]:
         """A plain description from which :meth:`from_json` makes the metric again."""
         return {"kind": self.kind}
@@ -116,7 +121,7 @@ class Metric(ABC):
             return Metric._kinds[data["kind"]]._read(data)
         except InvalidInput:
             raise
-        except (KeyError, TypeError, ValueError):
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
             raise InvalidInput("this is not the description of a metric") from None
 
     @classmethod
@@ -144,6 +149,10 @@ class Multiple(Metric):
         """The base's, and the roundings."""
         return self.base.relative_error + self._times[1] * 2.0**-53
 
+    def fits(self, space: Space) -> bool:
+        """Where the base does."""
+        return self.base.fits(space)
+
 
 @dataclass(frozen=True)
 class Scaled(Multiple):
@@ -155,13 +164,13 @@ class Scaled(Multiple):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", float(self.factor))
+        if isinstance(self.base, Scaled):
+            object.__setattr__(self, "factor", self.factor * self.base.factor)
+            object.__setattr__(self, "base", self.base.base)
         if not (math.isfinite(self.factor) and self.factor > 0):
             raise InvalidInput(
                 f"a metric must be scaled by a finite number > 0; got {self.factor:g}"
             )
-        if isinstance(self.base, Scaled):
-            object.__setattr__(self, "factor", self.factor * self.base.factor)
-            object.__setattr__(self, "base", self.base.base)
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         return self.factor * self.base(x, y)
@@ -234,6 +243,10 @@ class Sum(Metric):
     def relative_error(self) -> float:
         """The largest of a part, and one rounding for each."""
         return max(part.relative_error for part in self.parts) + len(self.parts) * 2.0**-53
+
+    def fits(self, space: Space) -> bool:
+        """Where all parts do."""
+        return all(part.fits(space) for part in self.parts)
 
     def stretched(self, scale: float) -> Metric:
         """Part by part."""

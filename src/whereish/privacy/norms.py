@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from whereish.arrays import FloatArray
 from whereish.privacy.metric import Metric, Scaled
-from whereish.space.sphere import DISTANCE_ERROR, great_circle_m
+from whereish.space.points import Space
+from whereish.space.sphere import DISTANCE_ERROR, Sphere, great_circle_m
 
 __all__ = ["Chebyshev", "Euclidean", "Geodesic", "GreatCircle", "Manhattan", "coordinate_error"]
 
@@ -33,6 +34,10 @@ class _Norm(_OfCoordinates):
         if self.order == 2 and apart.shape[-1] == 2:
             return np.asarray(np.hypot(apart[..., 0], apart[..., 1]))
         return np.asarray(np.linalg.norm(apart, self.order, axis=-1))
+
+    def fits(self, space: Space) -> bool:
+        """Not on the globe, where places next to each other may be 360 degrees apart."""
+        return not isinstance(space, Sphere)
 
     def stretched(self, scale: float) -> Metric:
         """The metric over `scale`."""
@@ -84,8 +89,16 @@ class Chebyshev(_Norm):
     description, order = "|x - x'|_inf", math.inf
 
 
+class _OnGlobe(_OfCoordinates):
+    """A distance of degrees."""
+
+    def fits(self, space: Space) -> bool:
+        """On the globe alone: metres of a plane, read as degrees, are thousands of kilometres."""
+        return isinstance(space, Sphere)
+
+
 @dataclass(frozen=True)
-class GreatCircle(_OfCoordinates):
+class GreatCircle(_OnGlobe):
     """Great-circle metres of degrees on the sphere of radius b²/a.
 
     >>> import whereish as wh
@@ -106,7 +119,7 @@ class GreatCircle(_OfCoordinates):
 
 
 @dataclass(frozen=True)
-class Geodesic(_OfCoordinates):
+class Geodesic(_OnGlobe):
     """True metres of degrees: the WGS84 geodesic distance.
 
     >>> import whereish as wh

@@ -20,8 +20,9 @@ from whereish.privacy.finite import Finite
 from whereish.privacy.metric import Metric, Scaled, Sum
 from whereish.privacy.norms import coordinate_error
 from whereish.privacy.tuples import TupleMax, TupleSum
+from whereish.space.points import Space
 
-__all__ = ["indexed", "restricted_metric", "site_distances"]
+__all__ = ["check_fits", "indexed", "restricted_metric", "site_distances"]
 
 
 def indexed(metric: Metric) -> bool:
@@ -64,6 +65,16 @@ def _distances(metric: Metric, count: int, coordinates: FloatArray | None) -> Fl
     if coordinates is None:
         raise InvalidInput("a metric on coordinates must come with `sites`, the secrets' places")
     return metric.matrix(coordinates)
+
+
+def check_fits(metric: Metric, space: Space) -> None:
+    """Refuse a metric that would take the coordinates of `space` for something else."""
+    if not metric.fits(space):
+        raise InvalidInput(
+            f"the metric must be one on {space.description}; got {metric.description}: distances on"
+            " the globe are GreatCircle() or Geodesic() of degrees, those on a plane or a line"
+            " norms of metres"
+        )
 
 
 def restricted_metric(metric: Metric, rows: NDArray[np.intp]) -> Metric:

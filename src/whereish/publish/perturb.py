@@ -74,10 +74,12 @@ def perturb(
     asked = (epsilon, mean_error, within, confidence)
     if (one := _one_report(lon, lat, asked, decimals, rng)) is not None:
         return one
+    east, north = plain_numbers(lon, "longitudes"), plain_numbers(lat, "latitudes")
+    # Of a scalar an array of plain numbers has one entry.
     shape = np.shape(lon)
     if shape != np.shape(lat):
         raise InvalidInput(f"lon and lat must have one shape; got {shape} and {np.shape(lat)}")
-    pairs = [plain_numbers(lon, "longitudes").ravel(), plain_numbers(lat, "latitudes").ravel()]
+    pairs = [east.ravel(), north.ravel()]
     mechanism = GlobeLaplace(_level(asked), decimals=decimals)
     places = checked_coordinates(np.column_stack(pairs), mechanism.space)
     reports = mechanism.report(within_180(places, wrap=wrap, how="wrap=True"), rng=rng)

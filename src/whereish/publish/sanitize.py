@@ -30,6 +30,7 @@ from whereish.publish.rows.public_places import PlaceMap
 from whereish.publish.rows.sanitizer import METADATA_KEY, BatchSanitizer
 from whereish.publish.rows.subjects import Tally
 from whereish.publish.rows.times import TimeStep
+from whereish.publish.rows.withheld import withholding_originals
 from whereish.randomness import Randomness, SeededRandomness, secure
 from whereish.space.box import Box
 from whereish.space.sites import Sites
@@ -74,6 +75,7 @@ def sanitize(
 def sanitize(source: Any, output: None = None, **arguments: Unpack[_OfFrames]) -> Any: ...
 
 
+@withholding_originals
 def sanitize(
     source: Any,
     output: str | Path | None = None,

@@ -47,6 +47,7 @@ from whereish.sampling.spline_coin import (
     coin,
     coins,
     doubt,
+    exact_cells,
     exact_coin,
     nine_around,
     one_around,
@@ -239,8 +240,7 @@ class SplineSampler:
                 graph, tables, draw, where, surprise, metric.quantum, space, distances
             )
             if kept == OPEN:
-                cells = nine_around(raster, np.array([place])).cells(raster.columns)[0]
-                masses = self._masses(distances, cells)
+                masses = self._masses(np.array(place), int(y))
                 kept = exact_coin(raster, np.array(place), masses, words[2], source)
             if kept == KEPT:
                 row, column = divmod(int(y), metric.pitch)
@@ -300,20 +300,24 @@ class SplineSampler:
                 (found, status, distances),
             )
             for row in np.flatnonzero(status == OPEN):
-                masses = self._masses(distances[row], around_here[row])
                 word, place = int(words[row, 2]), coordinates[pending[row]]
+                masses = self._masses(place, int(found[row]))
                 status[row] = exact_coin(self.raster, place, masses, word, source)
             kept = status == KEPT
             out[pending[kept]] = found[kept]
             pending = pending[~kept]
         return out
 
-    def _masses(
-        self, distances: NDArray[np.uint16], cells: NDArray[np.intp]
-    ) -> list[tuple[int, int]]:
-        law = self.built.law
-        sums = law.sums[self.built.secrets[cells]]
-        return [(int(law.table[d]), int(z)) for d, z in zip(distances, sums, strict=True)]
+    def _masses(self, place: FloatArray, report: int) -> list[tuple[int, int]]:
+        """The probabilities of a report (a padded index) in the exact cells around a place."""
+        law, metric = self.built.law, self.built.law.metric
+        secrets = self.built.secrets[exact_cells(self.raster, place)]
+        row, column = divmod(report, metric.pitch)
+        source = (row - BORDER) * metric.shape[1] + column - BORDER
+        distances = metric.distances(np.array([source]))[0, secrets]
+        return [
+            (int(law.table[d]), int(z)) for d, z in zip(distances, law.sums[secrets], strict=True)
+        ]
 
     def _padded(self, coordinates: FloatArray, source: Randomness) -> IntArray:
         out = np.empty(len(coordinates), np.int64)
@@ -368,7 +372,7 @@ class SplineSampler:
         status = np.empty((count, attempts), np.int8)
         coins(values, shares, surprise, nine.error, status)
         for p, k in np.argwhere(status == OPEN):
-            masses = self._masses(distances[p, k], cells[p])
+            masses = self._masses(places[p], int(found[p, k]))
             word = int(words[p * attempts + k, 2])
             status[p, k] = exact_coin(self.raster, places[p], masses, word, source)
         return found, status == KEPT

@@ -34,6 +34,7 @@ __all__ = [
     "coin",
     "coins",
     "doubt",
+    "exact_cells",
     "exact_coin",
     "exact_weights",
     "nine_around",
@@ -123,6 +124,16 @@ def exact_weights(raster: Raster, place: FloatArray, axis: int) -> tuple[list[in
     return [min(max(i + step, 0), count - 1) for step in (-1, 0, 1)], weights
 
 
+def exact_cells(raster: Raster, place: FloatArray) -> NDArray[np.intp]:
+    """(9,) flat indices of the cells around one place, exactly.
+
+    A place next to a border may be on its other side once it is divided by the side of a cell:
+    :func:`nine_around` then has weights that are right within its error, but of other cells.
+    """
+    (rows, _), (columns, _) = (exact_weights(raster, place, axis) for axis in (0, 1))
+    return np.array([row * raster.columns + column for row in rows for column in columns], np.intp)
+
+
 def chosen_cells(
     raster: Raster,
     coordinates: FloatArray,
@@ -185,7 +196,8 @@ def exact_coin(
 ) -> bool:
     """Whether a uniform, of which `word` is known, is below the geometric over arithmetic mean.
 
-    `masses` are P(y | c) of the nine cells, as numerators and denominators, row by row.
+    `masses` are P(y | c) of the nine cells (:func:`exact_cells`), as numerators and denominators,
+    row by row.
     """
     from flint import arb, ctx, fmpq, fmpz
 

@@ -23,6 +23,7 @@ from whereish.sampling.spline_coin import (
     attempts_for,
     chosen_cells,
     coins,
+    exact_cells,
     exact_coin,
     nine_around,
     surprises,
@@ -118,8 +119,8 @@ class SplineTableSampler:
         coins(values, nine.weights, surprise, nine.error, status)
         for p, k in np.argwhere(status == OPEN):
             masses = [
-                (int(self._table[d]), int(law.sums[c]))
-                for d, c in zip(distances[p, k], cells[p], strict=True)
+                (int(self._table[law.distances[found[p, k], cell]]), int(law.sums[cell]))
+                for cell in exact_cells(self.raster, places[p])
             ]
             word = int(words[p * attempts + k, 2])
             status[p, k] = exact_coin(self.raster, places[p], masses, word, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -151,16 +152,13 @@ def plain_numbers(values: ArrayLike, name: str) -> FloatArray:
     """
     if np.ma.is_masked(values):
         raise InvalidInput(f"{name} must have no masked entries: drop or fill those first")
-    try:
+    with contextlib.suppress(ArithmeticError, TypeError, ValueError):
         array = np.asarray(values)
-        if array.dtype.kind not in "biufO":
-            raise TypeError
-        if array.dtype.kind == "O" and any(isinstance(entry, str | bytes) for entry in array.flat):
-            raise TypeError
-        return np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        # The original message quotes the value, which may be a coordinate.
-        raise InvalidInput(f"{name} must be numbers; got something else") from None
+        text = array.dtype.kind == "O" and any(isinstance(e, str | bytes) for e in array.flat)
+        if array.dtype.kind in "biufO" and not text:
+            return np.ascontiguousarray(array, dtype=np.float64)
+    # Not in a handler: the original, which may quote a coordinate, would be the error's context.
+    raise InvalidInput(f"{name} must be numbers; got something else")
 
 
 def stacked_degrees(lon: ArrayLike, lat: ArrayLike) -> FloatArray:

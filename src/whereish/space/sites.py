@@ -58,4 +58,5 @@ class Sites:
     def nearest(self, coordinates: FloatArray) -> NDArray[np.intp]:
         """Index of the closest site to each row of `coordinates`."""
         _, index = self._tree.query(self._embedded(coordinates))
-        return np.asarray(index, dtype=np.intp)
+        # None is found where the square of a distance overflows: there all are as near.
+        return np.minimum(np.asarray(index, dtype=np.intp), len(self) - 1)

@@ -149,6 +149,46 @@ def test_a_false_promise_is_refused_on_verification(tmp_path):
         boast.save(tmp_path / "boast.npz")
 
 
+def test_metres_are_not_taken_for_degrees_nor_degrees_for_metres(tmp_path):
+    """80 m, read as degrees, are 8,900 km; and 180 degrees are a metre at a pole."""
+    told = np.array([[TOTAL - 1, 1], [1, TOTAL - 1]])
+    street = wh.Points(np.array([[0.0, 0.0], [80.0, 0.0]]), wh.Plane())
+    pole = wh.Points(np.array([[0.0, 89.99999], [180.0, 89.99999]]), wh.Sphere())
+    for places, metric in (
+        (street, wh.Geodesic()),
+        (street, wh.GreatCircle()),
+        (pole, wh.Euclidean()),
+        (pole, wh.Manhattan()),
+    ):
+        assert math.log(TOTAL) < metric(*places.coordinates)  # the rows would keep it
+        promise = Guarantee(metric, Basis.CERTIFIED, "a test")
+        with pytest.raises(InvalidInput, match="the metric must be one on"):
+            wh.Channel(wh.Sites(places), wh.Sites(places), told, promise)
+        for build in (wh.exponential_channel, wh.tight_channel):
+            with pytest.raises(InvalidInput, match="the metric must be one on"):
+                build(places, "1/m", metric=metric)
+        path = tmp_path / "forged.npz"
+        ground = wh.Geodesic() if places is pole else wh.Euclidean()
+        wh.exponential_channel(places, "1/m", metric=ground).save(path)
+        saved = load_artefact(path)
+        words = {k: v for k, v in saved.certificate.items() if k not in ("sha256", "kind")}
+        words["guarantee"] = {**words["guarantee"], "metric": metric.to_json()}
+        save_artefact(path, saved.kind, {**saved.arrays, "weights": told}, words)
+        with pytest.raises(InvalidInput, match="the metric must be one on"):
+            wh.load(path)
+
+
+@pytest.mark.parametrize("distances", [np.array([["0", "9"], ["9", "0"]]), np.zeros((2, 2)) + 1j])
+def test_distances_in_a_file_are_numbers(distances, tmp_path):
+    path = tmp_path / "forged.npz"
+    wh.exponential_channel([[0, 0], [100, 0]], "0.01/m").save(path)
+    saved = load_artefact(path)
+    words = {k: v for k, v in saved.certificate.items() if k not in ("sha256", "kind")}
+    save_artefact(path, saved.kind, {**saved.arrays, "distances": distances}, words)
+    with pytest.raises(InvalidInput, match="'distances' in the file must be numbers"):
+        wh.load(path)
+
+
 def test_secrets_must_be_sites():
     channel = BUILDERS["uniform"]()
     with pytest.raises(InvalidInput, match="1 of 2 are not") as told:

@@ -16,6 +16,7 @@ from whereish.space.box import Box
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import Points
+from whereish.space.sphere import Sphere
 
 from laws import chi_square
 
@@ -336,3 +337,12 @@ def test_squared_error_and_posterior_mean_between_cells():
     means = moments[possible, 1:] / moments[possible, :1]
     np.testing.assert_allclose(moved[possible], means, atol=1.0)
     assert mechanism.mse(prior, remap=remap) < mechanism.mse(prior)
+
+
+def test_the_law_of_what_is_no_place_is_refused_in_a_sentence():
+    mechanism = EikonalMechanism.build(PrivacyMap(np.full((2, 3), 1e-3), "500 m"), places="cells")
+    for place in ([[2.5], [3.5, 4.5]], [10**400, 0]):
+        with pytest.raises(InvalidInput, match="must be numbers"):
+            mechanism.distribution(place)
+    with pytest.raises(SpaceMismatch):
+        mechanism.distribution(Points([[2.33, 48.85]], Sphere()))

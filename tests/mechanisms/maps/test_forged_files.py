@@ -351,6 +351,10 @@ def test_sums_of_more_sweeps_than_the_file_says_are_refused(kind, forge):
     assert load(forge(mechanism, sweeps=sweeps)).factor == mechanism.factor
     with pytest.raises(NotPrivate, match="sums of this mechanism"):
         load(forge(mechanism, sweeps=sweeps - 1))
+    # A padded draw makes as many: with 10^18 it would never end.
+    endless = load(forge(mechanism, sweeps=10**18))
+    assert isinstance(endless, EikonalMechanism)
+    assert endless.built.law.sweeps == sweeps
 
 
 @pytest.mark.parametrize("kind", ["cells", "bilinear", "continuous", "query"])

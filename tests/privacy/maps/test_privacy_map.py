@@ -227,3 +227,17 @@ def test_tracts_on_a_raster(data_file):
     x, y = plane.from_degrees(2.30, 48.84).coordinates[0]
     real = tract_values(paris, Raster(10, 10, (500.0, 500.0), (x, y), plane), column=column)
     assert (real > 0).mean() > 0.9
+
+
+@pytest.mark.parametrize("far", [2e17, -2e17, 1e300, 1.2e11])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_maps_where_doubles_cannot_tell_places_in_a_cell_are_refused(far, axis):
+    """2e17 m away doubles are 32 m apart: laws 14 m beside their levels broke them by 27%."""
+    origin = (far, 0.0) if axis == 0 else (0.0, far)
+    with pytest.raises(InvalidInput, match=r"within 2\^30 of its cells' sides"):
+        PrivacyMap(np.full((2, 3), 1e-3), "100 m", origin)
+
+
+def test_maps_anywhere_on_earth_lie_near_enough():
+    for origin in ((2.1e7, 2.1e7), (-2.1e7, 1e7)):
+        assert PrivacyMap(np.full((2, 3), 0.1), "1 m", origin).shape == (2, 3)

@@ -37,6 +37,7 @@ from whereish.sampling.spline_coin import (
     OPEN,
     chosen_cells,
     coins,
+    exact_cells,
     exact_coin,
     nine_around,
     surprises,
@@ -301,7 +302,8 @@ class BetweenSites(Composable):
         surprise = surprises(words[:, 2])[:, None]
         coins(values[:, None, :], nine.weights, surprise, nine.error, status)
         for row in np.flatnonzero(status[:, 0] == OPEN):
-            weights = self.channel.weights[self.site_of[cells[row]], drawn[row]]
+            exactly = exact_cells(self.raster, places[row])
+            weights = self.channel.weights[self.site_of[exactly], drawn[row]]
             masses = [(int(weight), TOTAL) for weight in weights]
             word = int(words[row, 2])
             status[row, 0] = exact_coin(self.raster, places[row], masses, word, source)

@@ -35,12 +35,12 @@ from whereish.notebook import heat_map
 from whereish.privacy.finite import Finite
 from whereish.privacy.guarantee import Basis, Guarantee
 from whereish.privacy.metric import Metric
-from whereish.privacy.on_sites import indexed, restricted_metric, site_distances
+from whereish.privacy.on_sites import check_fits, indexed, restricted_metric, site_distances
 from whereish.randomness import Randomness, secure
 from whereish.solvers.channels.ratios import LargestRatio, largest_ratio, pair_leakage
 from whereish.solvers.channels.rows import TOTAL, certified_rows, draw_columns, rounded_rows
 from whereish.space.plane import Plane
-from whereish.space.points import Points, Space, checked_coordinates
+from whereish.space.points import Points, Space, checked_coordinates, plain_numbers
 from whereish.space.sites import Sites
 
 __all__ = ["CHANNEL", "Channel", "ChannelRemap", "verified_channel"]
@@ -105,6 +105,7 @@ class Channel:
         exact = all(sum(row.tolist()) == TOTAL for row in weights)
         if (weights < 0).any() or not exact:
             raise InvalidInput("every row of weights must be >= 0 and sum to exactly 2^62")
+        check_fits(self.guarantee.metric, self.space)
         if isinstance(self.space, Plane):
             # Beyond its region a plane's scale says nothing, and it was charged.
             self.space.check_region(self.secrets.coordinates)
@@ -338,7 +339,8 @@ def verified_channel(saved: Artefact) -> tuple[Channel, LargestRatio]:
     said = certificate["guarantee"]
     metric = said.get("metric") if isinstance(said, dict) else None
     if "distances" in arrays:
-        metric = {"kind": "finite", "distances": arrays["distances"]}
+        distances = plain_numbers(arrays["distances"], "'distances' in the file")
+        metric = {"kind": "finite", "distances": distances}
     if not isinstance(details := certificate["details"], dict):
         raise InvalidInput("the file's 'details' must be an object of names and values")
     channel = Channel(

@@ -14,7 +14,7 @@ from whereish.errors import InvalidInput
 from whereish.privacy.finite import Finite
 from whereish.privacy.metric import Metric
 from whereish.privacy.norms import Euclidean, GreatCircle
-from whereish.privacy.on_sites import indexed, site_distances
+from whereish.privacy.on_sites import check_fits, indexed, site_distances
 from whereish.space.line import Line
 from whereish.space.plane import Plane
 from whereish.space.points import Points, plain_numbers, seem_degrees
@@ -148,6 +148,7 @@ def sites_metric(
         base = Finite(plain_numbers(metric, "metric"))
     if epsilon is not None:
         base = base * Epsilon.of(epsilon)
+    check_fits(base, sites.points.space)
     if isinstance(sites.points.space, Plane):
         base = base.stretched(sites.points.space.scale)
     distances, error = site_distances(base, len(sites), sites.coordinates)

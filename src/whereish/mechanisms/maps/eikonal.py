@@ -304,7 +304,7 @@ class EikonalMechanism(Composable, Loadable):
 
     def distribution(self, place: ArrayLike) -> FloatArray:
         """Probabilities of all reports for one secret, over the cells of :attr:`reports`."""
-        coordinates = self.map.checked_places(np.atleast_1d(place))
+        coordinates = self.map.checked_places(place)
         if len(coordinates) != 1:
             raise InvalidInput(f"distribution takes one place; got {len(coordinates)}")
         raster = self.map.raster

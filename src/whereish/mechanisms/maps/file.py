@@ -177,5 +177,6 @@ def recertified(
         found = entries.kept_factor(factors[real])
     factor, worst = worst_edge(factors, law.metric)
     gradient = found if places != "cells" else None
-    law = replace(law, factor=factor, worst=worst)
+    # No more sweeps than it takes: a padded draw makes as many as the law says.
+    law = replace(law, factor=factor, worst=worst, sweeps=sweeps)
     return replace(built, law=law, gradient_factor=gradient, acceptance=acceptance, table=table)

@@ -158,7 +158,7 @@ class EikonalQuery(Loadable):
 
     def distribution(self, place: ArrayLike) -> FloatArray:
         """Probabilities of all `answers` for one secret."""
-        cells = self._cells(np.atleast_1d(np.asarray(place)))
+        cells = self._cells(place)
         if len(cells) != 1:
             raise InvalidInput(f"distribution takes one place; got {len(cells)}")
         return np.asarray(self._probabilities(cells)[0])

@@ -16,6 +16,7 @@ from whereish.privacy.maps.privacy_map import PrivacyMap
 from whereish.privacy.maps.stencil import STENCILS, edge_integrals, edge_slices
 from whereish.privacy.metric import Metric, scaled_up
 from whereish.privacy.norms import Euclidean, Manhattan
+from whereish.space.points import Space
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -71,6 +72,10 @@ class MapGeodesic(Metric):
         if not (self.continuous and isinstance(other, Euclidean | Manhattan)):
             return math.inf
         return scaled_up(1.0, float(self.map.values.max()), self.map.plane.scale)
+
+    def fits(self, space: Space) -> bool:
+        """On the map's own plane or line."""
+        return space == self.map.space
 
     def between_cells(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         """Distances of cells by their flat indices, broadcast against each other."""

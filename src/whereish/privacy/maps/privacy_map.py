@@ -44,6 +44,11 @@ _NEVER_LEAVES = 50.0
 """Nats across a cell at which reports are the true cell, save with probability e^-50."""
 
 
+_FARTHEST = 2.0**30
+"""Sides of a cell from zero: doubles are then within 2^-23 of a side.  Nodes of laws are rounded to
+doubles, and a law that is moved by a tenth of a cell breaks its promise beside a step."""
+
+
 @dataclass(frozen=True, eq=False)
 class PrivacyMap:
     """Levels eps per metre on the cells of a raster.
@@ -89,6 +94,7 @@ class PrivacyMap:
         raster = Raster(*self.shape, sides, self.origin, self.plane)
         object.__setattr__(self, "cell", raster.cell)
         object.__setattr__(self, "origin", raster.origin)
+        self._refuse_blurred(raster)
 
     def _refuse_other_units(self, sides: tuple[float, float]) -> None:
         """Levels at which no report would ever leave its cell are in another unit."""
@@ -98,6 +104,18 @@ class PrivacyMap:
                 f"levels are per metre, and at {least:g} per metre or more no report would ever"
                 f" leave a cell of {min(sides):g} m: divide levels per km by 1000"
             )
+
+    def _refuse_blurred(self, raster: Raster) -> None:
+        """Cells so far from zero that doubles would put laws elsewhere than their levels."""
+        for first, side, count in zip(
+            raster.origin, raster.cell, (raster.columns, raster.rows), strict=True
+        ):
+            if max(abs(first), abs(first + count * side)) > _FARTHEST * side:
+                raise InvalidInput(
+                    "a map must lie within 2^30 of its cells' sides of (0, 0), here"
+                    f" {_FARTHEST * side:g} m, or doubles cannot tell places in a cell: count from"
+                    " an origin nearby"
+                )
 
     @classmethod
     def from_density(

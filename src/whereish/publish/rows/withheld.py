@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from whereish.errors import InvalidInput, WhereishError
 
-__all__ = ["call_hiding_errors"]
+__all__ = ["call_hiding_errors", "withholding_originals"]
 
 _Answer = TypeVar("_Answer")
+_P = ParamSpec("_P")
 
 
 def call_hiding_errors(call: Callable[[], _Answer], owner: object, what: str) -> _Answer:
@@ -28,6 +30,25 @@ def call_hiding_errors(call: Callable[[], _Answer], owner: object, what: str) ->
     raise InvalidInput(
         f"{what} failed with {kind}; its message is withheld, since it may quote a place"
     )
+
+
+def withholding_originals(call: Callable[_P, _Answer]) -> Callable[_P, _Answer]:
+    """`call`, whose errors come without those that they replaced, which may quote a place.
+
+    ``from None`` keeps an original from being printed, and a context manager's sentence is raised
+    while the original is handled: in both it stays the error's `__context__`.
+    """
+
+    @functools.wraps(call)
+    def withheld(*args: _P.args, **options: _P.kwargs) -> _Answer:
+        try:
+            return call(*args, **options)
+        except WhereishError as error:
+            if error.__cause__ is None:
+                error.__context__ = None
+            raise
+
+    return withheld
 
 
 def _is_ours(owner: object) -> bool:
