@@ -36,6 +36,48 @@ def test_with_many_nodes_the_quantum_takes_what_rounds_leave(monkeypatch, finer)
     assert float(np.divide(*(part.mean() for part in used))) == pytest.approx(1.0, abs=0.01)
 
 
+def noise(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0.1, 1.2, (14, 14))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_further_rounds_after_a_proof_lose_nothing(monkeypatch, seed):
+    """A law of which a proof says more than points did is tried again, and the better is kept."""
+    eps = noise(seed)
+    monkeypatch.setattr(settling, "_MANY", 64)
+    monkeypatch.setattr(settling, "_TRIES", 1)
+    once = law_between(eps, CELL)
+    monkeypatch.setattr(settling, "_TRIES", 4)
+    monkeypatch.setattr(settling, "_WORTH", -1.0)
+    tries = []
+    correct = settling._State.correct
+
+    def counted(state, proven):
+        tries.append(float(proven.max()))
+        correct(state, proven)
+
+    monkeypatch.setattr(settling._State, "correct", counted)
+    often = law_between(eps, CELL)
+    assert len(tries) == 4
+    assert often.gradient_factor <= 1.0
+    used = [
+        float(law.law.metric.weights[:-1, :-1, :2].mean()) * law.law.metric.quantum
+        for law in (once, often)
+    ]
+    assert used[1] > 0.997 * used[0]
+
+
+def test_shares_do_not_rise_above_what_edges_may_have():
+    """At more than 4 nats a cell all edges were capped, and shares above that could not fall."""
+    steep = (
+        np.where(np.arange(5) % 2 == 0, 4.5, 9.0)[None],
+        np.array([[2.661, 11.79, 3.23, 3.027], [10.171, 11.403, 7.305, 3.254]]),
+    )
+    for eps in steep:
+        built = law_between(eps, CELL, frame=0)
+        assert 0.98 < built.gradient_factor <= 1.0
+
+
 def test_exact_sums_are_those_of_the_certified_law():
     """Rounds go on without them; the law that is returned has its own."""
     built = law_between(tracts(9, 10), CELL)

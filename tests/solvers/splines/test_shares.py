@@ -76,3 +76,35 @@ def test_an_edge_takes_the_mean_of_the_squares_it_crosses():
     assert at[1, 1] == 500
     assert at[1, 2] == at[2, 1] == 750
     assert at[0, 1] == at[1, 0] == 1000
+
+
+@pytest.mark.parametrize("frame", [0, 2])
+def test_shares_up_to_the_largest_edges(frame):
+    """Sides and diagonals at these shares are what they may be; no share is above another's."""
+    rng = np.random.default_rng(2)
+    edges = rng.integers(500, 2000, (5 + 2 * frame, 6 + 2 * frame, 16)).astype(np.uint16)
+    most = np.full(16, 1000, np.uint16)
+    highest = EdgeShares.up_to(most, edges, frame, 32)
+    shares = EdgeShares.whole((5, 6)).times(9.0).at_most(highest)
+    found, steps = shares.of(edges, frame, 32), list(STENCILS[32])
+    inner = found[frame : frame + 5, frame : frame + 6]
+    assert (np.abs(inner[:, :-1, steps.index((0, 1))].astype(int) - 1000) <= 1).all()
+    assert (np.abs(inner[:-1, :, steps.index((1, 0))].astype(int) - 1000) <= 1).all()
+    diagonals = inner[:-1, :-1, steps.index((1, 1))], inner[:-1, 1:, steps.index((1, -1))]
+    assert (np.minimum(*diagonals) <= 1000).all()
+    assert (np.maximum(*diagonals) >= 999).all()
+    assert (EdgeShares.whole((5, 6)).at_most(highest).east <= 1.0).all()
+
+
+def test_a_line_has_no_diagonals():
+    edges = np.full((1, 5, 16), 2000, np.uint16)
+    highest = EdgeShares.up_to(np.full(16, 1000, np.uint16), edges, 0, 32)
+    assert (highest.east == 0.5).all()
+    assert np.isinf(highest.crossing).all()
+    assert highest.at_most(EdgeShares.whole((1, 5))).crossing.shape == (1, 4)
+
+
+def test_the_mean_share_is_that_of_all_sides():
+    shares = EdgeShares.whole((3, 4)).times(0.5)
+    assert shares.mean() == 0.5
+    assert EdgeShares(shares.east * 0, shares.north, shares.crossing).mean() == 0.5 * 8 / 17

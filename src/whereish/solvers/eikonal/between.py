@@ -146,8 +146,10 @@ def law_between(
         exact = _in_integers(law)
         return exact, slopes_between(exact, eps, cell, bar=proof_bar(law.used.size))
 
+    highest = EdgeShares.up_to(most, first_edges, built.frame, neighbours)
     points = PointSlopes(built, eps, cell)
-    return settled(built, Search(points=points, proof=proof, at=at, progress=progress))
+    search = Search(points=points, proof=proof, at=at, most=highest, progress=progress)
+    return settled(built, search)
 
 
 def prices_between(

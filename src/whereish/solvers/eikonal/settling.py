@@ -44,11 +44,14 @@ _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and 
 _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
 _MANY_RISING = 6  # rounds in which shares may rise then
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
+_WORTH = 5e-3  # above eps in a proof: that much of the map is worth further rounds,
+_TRIES = 2  # and a proof after them, until there have been so many
 _HELD = 3  # rounds, while shares rise, for which the points that matter are held
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
 _SOLVED = range(2, 2)  # rounds of falling with weights solved again, surely and at most
 _MANY_SOLVED = range(2, 12)  # likewise with many nodes: after the first two,
 _MUCH = 1.008  # while slopes exceed that share of eps
+_FEW = 0.02  # of the squares: fewer that are too steep hardly change sums
 _HELD_WEIGHTS = range(0)  # likewise after a proof
 _MANY_ROUNDS = (14, 6)  # of falling with many nodes, before the first proof and after it
 _ROUNDS = 60
@@ -61,6 +64,7 @@ _SAFE = 5e-4  # more is taken to be missing where a proof has failed
 _MARGIN = 4e-4  # of the map that need not be used
 _MOST_MISSING = 0.05  # what a proof can bound no better is left to the last scalings,
 _FALL = 0.8  # by so much at most, each
+_FURTHER = 1.1  # the power of what is too much, since slopes fall by a little less than prices
 _SCALINGS = 40
 
 
@@ -73,12 +77,14 @@ class Search:
     points : its slopes at points.
     proof : the law in integers and proven slopes, sharp above :func:`proof_bar`.
     at : the law of shares of edges, found from another.
+    most : shares beyond which no edge rises.
     progress : told every round and its largest slope.
     """
 
     points: PointSlopes
     proof: Callable[[BuiltLaw], tuple[BuiltLaw, SplineSlopes]]
     at: Callable[[EdgeShares, BuiltLaw, bool], BuiltLaw]
+    most: EdgeShares
     progress: RoundProgress | None
 
 
@@ -114,14 +120,23 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
     state.rise(_MANY_RISING)
     state.fall(_MANY_SOLVED, _MANY_ROUNDS[0], above=_NEARLY)
     state.learn(search.proof(state.built)[1])
-    state.fall(_HELD_WEIGHTS, _MANY_ROUNDS[1], above=_NEARLY, least=1.0)
-    built, share = state.built, 1.0 - _NEARLY
-    for _ in range(_SCALINGS):
-        built, found = search.proof(_at_quantum(built, share))
+    share, most = 1.0 - _NEARLY, 0.0
+    for _ in range(_TRIES):
+        state.fall(_HELD_WEIGHTS, _MANY_ROUNDS[1], above=_NEARLY, least=1.0)
+        tried = search.proof(_at_quantum(state.built, share))
+        steepest = float(tried[1].factors.max())
+        kept = state.shares.mean() / max(steepest, 1.0)
+        if kept > most:
+            most, (built, found) = kept, tried
+        if steepest <= 1.0 + _WORTH:
+            break
+        state.correct(tried[1].factors / share)
+    for number in range(_SCALINGS):
         worst = float(found.factors.max())
         if worst <= 1.0:
             return replace(built, gradient_factor=worst, acceptance=found.acceptance)
-        share = max((1.0 - _MARGIN / 4) / worst, _FALL)
+        share = max((1.0 - _MARGIN / 2) ** (2**number) / worst**_FURTHER, _FALL)
+        built, found = search.proof(_at_quantum(built, share))
     raise SolverError("lowering the privacy map for places between cells did not settle")
 
 
@@ -140,6 +155,7 @@ class _State:
         self._search = search
         self._missing = np.full(built.used.shape, _UNKNOWN)
         self._last = np.zeros(0)
+        self._solved = False
         # A law, whether all of its squares were looked at, and its slopes at points.
         self._known: tuple[BuiltLaw, bool, FloatArray] | None = None
 
@@ -171,7 +187,8 @@ class _State:
             # turn; but not all over again where little is left, since every fall moves some paths.
             steep = np.where(slopes > least, slopes, 0.0)
             left = EdgeShares.left_by(point_grid(steep) / (1.0 - _FALL_AIM)).damped(0.0)
-            solve = number < solved.start or (number < solved.stop and worst > _MUCH)
+            many = np.mean(slopes.max(axis=(2, 3)) > 1.0 + above) > _FEW
+            solve = number < solved.start or (number < solved.stop and worst > _MUCH and many)
             self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
             # With weights held, slopes change where edges do.
             here = _around(_around(steep.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
@@ -185,6 +202,12 @@ class _State:
         missing += _SAFE * (proven.factors > 1.0)
         self._missing = np.minimum(missing, _MOST_MISSING)
 
+    def correct(self, proven: FloatArray) -> None:
+        """What points lack where a proof has failed by more than a scaling should pay for."""
+        points = self._slopes(True).max(axis=(2, 3)) - self._missing
+        missing = np.minimum(proven - points + _SAFE, _MOST_MISSING)
+        self._missing = np.where(proven > 1.0 + _NEARLY, missing, self._missing)
+
     def _slopes(self, whole: bool, changed: NDArray[np.bool_] | None = None) -> FloatArray:
         """Slopes with what points lack, at all of these or those that matter.
 
@@ -196,7 +219,7 @@ class _State:
         elif whole:
             found = points.everywhere(self.built)
         else:
-            found = points.chosen(self.built, changed)
+            found = points.chosen(self.built, changed, carried=self._solved)
             if changed is not None:
                 found = np.where(changed[:, :, None, None], found, self._last)
         self._known = self.built, changed is None, found
@@ -208,7 +231,9 @@ class _State:
 
     def _take(self, left: EdgeShares | float, *, solve: bool = True) -> None:
         """Go on with what is left of the shares, with weights that are solved for or held."""
-        self.shares = self.shares.times(left)
+        # A share above what an edge may have would fall without it.
+        self.shares = self.shares.times(left).at_most(self._search.most)
+        self._solved = solve
         self.built = self._search.at(self.shares, self.built, solve)
 
 

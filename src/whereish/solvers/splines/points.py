@@ -27,6 +27,7 @@ __all__ = [
     "PARTS",
     "Chosen",
     "all_points",
+    "point_gradients",
     "point_grid",
     "sampled_means",
     "sampled_slopes",
@@ -56,6 +57,20 @@ def share_points(values: NDArray[Any]) -> None:
     """Copy values at points between two squares from the later one to the other."""
     values[:-1, :, PARTS] = values[1:, :, 0]
     values[:, :-1, :, PARTS] = values[:, 1:, :, 0]
+
+
+def point_gradients(values: FloatArray, cell: tuple[float, float]) -> FloatArray:
+    """(rows, cols, 5, 5, 2) gradients at points of the spline of values at nodes, across and down.
+
+    Per longer side of a cell.
+    """
+    height, width = _in_longer(cell)
+    wide = np.pad(values, 1, mode="edge")
+    nine = np.lib.stride_tricks.sliding_window_view(wide, (3, 3))
+    weights, slopes = spline_weights(_POINTS), spline_slopes(_POINTS)
+    across = np.einsum("ar,bs,ijrs->ijab", weights, slopes / width, nine, optimize=True)
+    down = np.einsum("ar,bs,ijrs->ijab", slopes / height, weights, nine, optimize=True)
+    return np.stack([across, down], axis=-1)
 
 
 def sampled_means(laws: CellLaws, cell: tuple[float, float], chosen: Chosen) -> FloatArray:

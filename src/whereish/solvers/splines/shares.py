@@ -56,6 +56,27 @@ class EdgeShares:
         )
 
     @classmethod
+    def up_to(
+        cls, most: NDArray[np.uint16], edges: NDArray[np.uint16], frame: int, neighbours: int
+    ) -> EdgeShares:
+        """The shares of a framed grid's edges at which they are `most`, along each step.
+
+        Edges that cross a square are measured by its diagonals.
+        """
+        steps = list(STENCILS[neighbours])
+        inner = edges[frame : edges.shape[0] - frame, frame : edges.shape[1] - frame]
+        rows, cols = inner.shape[:2]
+        ratio = most / np.maximum(inner.astype(np.float64), 1.0)
+        if 1 in (rows, cols):
+            crossing = np.full((max(rows - 1, 1), max(cols - 1, 1)), np.inf)
+        else:
+            crossing = np.maximum(
+                ratio[:-1, :-1, steps.index((1, 1))], ratio[:-1, 1:, steps.index((1, -1))]
+            )
+        east, north = steps.index((0, 1)), steps.index((1, 0))
+        return cls(ratio[:, :-1, east], ratio[:-1, :, north], crossing)
+
+    @classmethod
     def left_by(cls, slopes: FloatArray) -> EdgeShares:
         """What slopes on a grid of points (as shares of eps) leave: 1 over the largest around."""
         rows, cols = ((count - 1) // PARTS for count in slopes.shape)
@@ -84,10 +105,22 @@ class EdgeShares:
             return EdgeShares(*(a * b for a, b in parts))
         return EdgeShares(self.east * other, self.north * other, self.crossing * other)
 
+    def at_most(self, other: EdgeShares) -> EdgeShares:
+        """All shares, none above others."""
+        return EdgeShares(
+            np.minimum(self.east, other.east),
+            np.minimum(self.north, other.north),
+            np.minimum(self.crossing, other.crossing),
+        )
+
     def damped(self, rising: float) -> EdgeShares:
         """Where they are above 1, to that power; with 0 none is above 1."""
         parts = self.east, self.north, self.crossing
         return EdgeShares(*(np.where(part > 1.0, part**rising, part) for part in parts))
+
+    def mean(self) -> float:
+        """The mean share of the sides of squares."""
+        return float((self.east.sum() + self.north.sum()) / (self.east.size + self.north.size))
 
     def of(self, edges: NDArray[np.uint16], frame: int, neighbours: int) -> NDArray[np.uint16]:
         """These shares of the edges of a framed grid, rounded down; in the frame the outermost."""

@@ -22,6 +22,7 @@ from whereish.solvers.splines.points import (
     PARTS,
     Chosen,
     all_points,
+    point_gradients,
     point_grid,
     sampled_means,
     sampled_slopes,
@@ -82,28 +83,43 @@ class PointSlopes:
         if lattice.half_rim:
             leave_out_rim(self._points)
         self._chosen: Chosen | None = None
+        self._means: tuple[FloatArray, FloatArray] | None = None  # and ln of the nodes' sums
 
     def everywhere(self, built: BuiltLaw) -> FloatArray:
         """(rows, cols, 5, 5) slopes at all points; 0 outside the map."""
-        slopes = self._slopes(built, self._points)
+        laws = spline_laws(built)
+        self._means = laws.log_sums, sampled_means(laws, self._sides, self._points)
+        slopes = self._slopes(laws, self._points, self._means[1])
         self._chosen = self._points & _matter(slopes)
         return slopes
 
-    def chosen(self, built: BuiltLaw, squares: NDArray[np.bool_] | None = None) -> FloatArray:
+    def chosen(
+        self,
+        built: BuiltLaw,
+        squares: NDArray[np.bool_] | None = None,
+        *,
+        carried: bool = False,
+    ) -> FloatArray:
         """The same at the points that mattered when all were looked at; elsewhere 0.
 
-        With `squares` (rows, cols) it is looked at these alone.
+        With `squares` (rows, cols) it is looked at these alone.  If means are `carried`, they are
+        those of that time, but for what the sums of the nodes have changed since: m is the gradient
+        of the logarithm of a sum, which between nodes is the spline of theirs and the logarithm of
+        the chance that a draw is kept, and that hardly changes.
         """
-        if self._chosen is None:
+        if self._chosen is None or self._means is None:
             return self.everywhere(built)
-        chosen = self._chosen
+        chosen, laws = self._chosen, spline_laws(built)
         if squares is not None:
             chosen = chosen & squares[:, :, None, None]
-        return self._slopes(built, chosen)
+        if carried:
+            before, means = self._means
+            means = means + point_gradients(laws.log_sums - before, self._sides)
+        else:
+            means = sampled_means(laws, self._sides, chosen)
+        return self._slopes(laws, chosen, means)
 
-    def _slopes(self, built: BuiltLaw, chosen: Chosen) -> FloatArray:
-        laws = spline_laws(built)
-        means = sampled_means(laws, self._sides, chosen)
+    def _slopes(self, laws: CellLaws, chosen: Chosen, means: FloatArray) -> FloatArray:
         return sampled_slopes(laws, self._levels, self._sides, chosen=chosen, means=means)
 
 
