@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import cache, partial
+from itertools import pairwise
 from operator import itemgetter
 from queue import SimpleQueue
 from threading import Thread, local
@@ -27,6 +28,7 @@ __all__ = [
     "Workers",
     "allowed_threads",
     "checked_threads",
+    "in_ranges",
     "in_threads",
     "one_blas_thread",
     "workers",
@@ -35,6 +37,7 @@ __all__ = [
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _VARIABLE = "WHEREISH_THREADS"
+_WORTH_THREADS, _RANGES = 1e6, 4
 
 
 def allowed_threads() -> int:
@@ -66,6 +69,18 @@ def in_threads(
     work, count = list(items), checked_threads(threads)
     with workers(threads=max(1, min(count, len(work)))) as team:
         return team.map(function, work)
+
+
+def in_ranges(function: Callable[[tuple[int, int]], object], count: int, *, work: float) -> None:
+    """Call ``function((begin, end))`` for ranges that make up ``range(count)``.
+
+    In threads where `work`, nanoseconds or so, is more than it takes to wake them; the ranges
+    depend on how many there are, so that what is done for one number may not depend on its range.
+    """
+    threads = allowed_threads() if work >= _WORTH_THREADS else 1
+    parts = 1 if threads == 1 else min(count, _RANGES * threads)
+    bounds = [count * at // max(parts, 1) for at in range(parts + 1)]
+    in_threads(function, list(pairwise(bounds)), threads=threads)
 
 
 @contextmanager
