@@ -157,7 +157,8 @@ def integral_along(
     low = np.arcsinh(min(max(start, -reach), reach) / h)
     high = np.arcsinh(min(max(end, -reach), reach) / h)
     panels = 1 + int((high - low) / _PANEL)
-    half, total = 0.5 * (high - low) / panels, 0.0
+    half = 0.5 * (high - low) / panels
+    total: float = 0.0
     for panel in range(panels):
         growth = np.exp(low + (2 * panel + 1) * half)
         for node in range(nodes.size // 2, nodes.size):
@@ -166,4 +167,5 @@ def integral_along(
                 stretched = 0.5 * (part + 1.0 / part)
                 r = level * h * stretched
                 total += weights[node] * (1.0 + r) * np.exp(-r) / stretched
-    return half * total
+    integral: float = half * total
+    return integral

@@ -74,7 +74,7 @@ class ChannelProgramme:
 
     def _best(self, columns: FloatArray) -> NDArray[np.intp]:
         """The cheapest output of every column."""
-        return (self.cost @ columns).argmin(axis=0)
+        return np.asarray((self.cost @ columns).argmin(axis=0))
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def solve_cores(
     q: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Overwrite q, of the variables of a range of outputs, by H^{-1} q; add E times it to `sums`."""
+    """Overwrite q, of a range of outputs' variables, by H^{-1} q; add E times it to `sums`."""
     reach, offset = cores.reach, cores.start[outputs[0]]
     for z in range(outputs[0], outputs[1]):
         begin, end = cores.start[z] - offset, cores.start[z + 1] - offset

@@ -72,7 +72,7 @@ class _Padded:
 
     def flat(self, padded: FloatArray) -> FloatArray:
         """The same without those zeros."""
-        return padded.ravel()[self._spot]
+        return np.asarray(padded.ravel()[self._spot])
 
 
 class LocalPoint:
