@@ -69,11 +69,13 @@ def close_rows(
     """Write a range of rows of the majorants."""
     n, outputs = columns.shape
     for x in range(rows[0], rows[1]):
+        most = np.zeros(outputs)  # of nobody else's memory, so that machines take several at once
         for other in range(n):
             a = closeness[x, other]
             for z in range(outputs):
                 candidate = a * columns[other, z]
-                closed[x, z] = candidate if candidate > closed[x, z] else closed[x, z]
+                most[z] = candidate if candidate > most[z] else most[z]
+        closed[x] = most
 
 
 def complete(
