@@ -47,8 +47,6 @@ from whereish.threads import Workers
 __all__ = ["Candidate", "InteriorPoint", "Measure", "Standing"]
 
 _PARTS = 8  # of the outputs, each for one thread at a time: fixed, so that sums are, too
-_FEWER = 4  # of what takes less than a factor, where there is less work than this to share: a
-_WORTH_MORE = 3_000_000  # part begins with what only one thread at a time can do
 _WORTH_THREADS = 150_000  # nanoseconds of work, of which a row takes about six: less is over
 # before another thread has woken up
 _LARGEST_SHARE = 0.02  # part of a target's multipliers that one new row may take
@@ -141,11 +139,10 @@ class InteriorPoint:
 
     @property
     def _shared(self) -> SharedRows:
-        """The rows with the outputs in parts, begin <= z < end; for threads if it pays."""
+        """The rows with the outputs in `_PARTS`, begin <= z < end; for threads if it pays."""
         work = 6 * self.rows.size + self.outputs.size * self.n**2
         team = self.team if work >= _WORTH_THREADS else ALONE
-        parts = _PARTS if work >= _WORTH_MORE else _FEWER
-        return SharedRows(self.rows, shares(self.outputs.size, parts), team)
+        return SharedRows(self.rows, shares(self.outputs.size, _PARTS), team)
 
     def measure(self) -> Measure:
         """Cost, dual bound on the present outputs, and complementarity."""
@@ -240,14 +237,14 @@ class _Outputs:
         self._factors, self._coupling = point.factors, point.coupling
         self._missing = 1.0 - point.k.sum(axis=0)
         start, pairs = shared.rows
-        weight, parts = np.empty(residual.size), shares(len(point.outputs), _PARTS)
+        weight = np.empty(residual.size)
 
         def factor(at: int) -> None:
-            part = parts[at]
+            part = shared.parts[at]
             weigh_rows(point.k, point.s, point.y, start, pairs, part, weight, residual)
             point.factors.factor(shared.rows, weight, part, point.coupling.parts[at])
 
-        point.team.map(factor, range(len(parts)))
+        point.team.map(factor, range(len(shared.parts)))
         point.coupling.factor(shared.team)
 
     def free(self, q: FloatArray, part: Part) -> FloatArray:
