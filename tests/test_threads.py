@@ -15,7 +15,7 @@ from whereish.errors import InvalidInput
 from whereish.mechanisms.channels.optimal import optimal_channel
 from whereish.solvers.lapack import cholesky, cholesky_inverse, cholesky_solve
 from whereish.solvers.optimal import interior_point
-from whereish.threads import allowed_threads, in_threads, one_blas_thread, workers
+from whereish.threads import allowed_threads, in_ranges, in_threads, one_blas_thread, workers
 
 THREE_THREADS = {
     key: value for key, value in os.environ.items() if not key.endswith("NUM_THREADS")
@@ -260,3 +260,57 @@ def test_what_the_caller_has_set_holds_in_every_thread():
         team.map(divide, range(8))  # a warning would be an error here
     with workers(threads=2) as team, np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         team.map(lambda item: None if item < 4 else divide(item), range(8))
+
+
+def identities(team):
+    """Of the threads that a team has; a pause lets each of them come to its turn."""
+    return set(team.map(lambda _: (time.sleep(0.005), threading.get_ident())[1], range(12)))
+
+
+def test_workers_within_workers_are_the_same_threads():
+    before = threading.active_count()
+    with workers(threads=3) as outer:
+        assert threading.active_count() == before  # none begins before there is work
+        known = identities(outer)
+        for count in (1, 2, 3):
+            with workers(threads=count) as team:
+                assert team.count == count
+                assert identities(team) <= known
+            assert threading.active_count() <= before + 2
+            assert in_threads(abs, [-1, -2], threads=count) == [1, 2]
+        assert identities(outer) <= known  # those who left did not close them
+        with workers(threads=4) as team:
+            assert team.count == 4
+        with pytest.raises(ZeroDivisionError):
+            in_threads(lambda item: 1 / item, [1, 0, 2], threads=2)
+    assert threading.active_count() == before
+
+
+def test_workers_of_another_thread_are_its_own():
+    with workers(threads=2) as team:
+
+        def within(_):
+            with workers(threads=2) as mine:
+                return mine is team, mine.map(abs, [-3, -4])
+
+        assert [found for _, found in team.map(within, range(6))] == [[3, 4]] * 6
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(within(0)[0]))
+        thread.start()
+        thread.join()
+        assert seen == [False]
+        assert within(0)[0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 100])
+@pytest.mark.parametrize("work", [0.0, 1e9])
+def test_ranges_make_up_all(count, work, monkeypatch):
+    for threads in ("1", "3"):
+        monkeypatch.setenv("WHEREISH_THREADS", threads)
+        done = np.zeros(count, int)
+
+        def add(part, done=done):
+            done[slice(*part)] += 1
+
+        in_ranges(add, count, work=work)
+        assert (done == 1).all()

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import cache, partial
+from itertools import pairwise
 from operator import itemgetter
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, local
 from typing import Any, Generic, TypeVar
 
 from whereish.errors import InvalidInput
@@ -27,6 +28,7 @@ __all__ = [
     "Workers",
     "allowed_threads",
     "checked_threads",
+    "in_ranges",
     "in_threads",
     "one_blas_thread",
     "workers",
@@ -35,6 +37,7 @@ __all__ = [
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _VARIABLE = "WHEREISH_THREADS"
+_WORTH_THREADS, _RANGES = 1e6, 4
 
 
 def allowed_threads() -> int:
@@ -68,13 +71,35 @@ def in_threads(
         return team.map(function, work)
 
 
+def in_ranges(function: Callable[[tuple[int, int]], object], count: int, *, work: float) -> None:
+    """Call ``function((begin, end))`` for ranges that make up ``range(count)``.
+
+    In threads where `work`, nanoseconds or so, is more than it takes to wake them; the ranges
+    depend on how many there are, so that what is done for one number may not depend on its range.
+    """
+    threads = allowed_threads() if work >= _WORTH_THREADS else 1
+    parts = 1 if threads == 1 else min(count, _RANGES * threads)
+    bounds = [count * at // max(parts, 1) for at in range(parts + 1)]
+    in_threads(function, list(pairwise(bounds)), threads=threads)
+
+
 @contextmanager
 def workers(*, threads: int | None = None) -> Iterator[Workers]:
-    """Threads that stay while many functions are mapped; the caller's own is one of them."""
-    team = Workers(checked_threads(threads))
+    """Threads that stay while many functions are mapped; the caller's own is one of them.
+
+    Within another such block of the same thread they are those of that block, as far as it has
+    enough: a solver that opens one begins no thread for each of its steps.
+    """
+    count, outer = checked_threads(threads), _OPEN.team
+    if outer.count >= count:
+        yield outer.fewer(count)
+        return
+    team = Workers(count)
+    _OPEN.team = team
     try:
         yield team
     finally:
+        _OPEN.team = outer
         team.close()
 
 
@@ -82,18 +107,27 @@ class Workers:
     """What :func:`workers` gives; the threads beside the caller's end when it is closed.
 
     For thousands of calls of a millisecond each: a call wakes the others by one message, and waits
-    for none that has taken nothing.
+    for none that has taken nothing.  They begin with the first call that has something for them.
     """
 
     def __init__(self, count: int = 1) -> None:
         self._inboxes: list[SimpleQueue[Callable[[], object] | None]] = [
             SimpleQueue() for _ in range(count - 1)
         ]
-        self._threads = [
-            Thread(target=_serve, args=(inbox,), daemon=True) for inbox in self._inboxes
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[Thread] = []
+
+    @property
+    def count(self) -> int:
+        """How many there are, the caller's own among them."""
+        return len(self._inboxes) + 1
+
+    def fewer(self, count: int) -> Workers:
+        """So many of these threads; what closes them is that these are closed."""
+        if count == self.count:
+            return self
+        team = Workers()
+        team._inboxes, team._threads = self._inboxes[: count - 1], self._threads
+        return team
 
     def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """``list(map(function, items))``; each thread begins with the same share of them, always.
@@ -101,21 +135,37 @@ class Workers:
         So what a thread has in its cache is there in the next call, too.  Items are dealt in turn:
         where the largest come first, shares are alike, and the smallest are left for the end.
         """
-        count = min(len(self._inboxes) + 1, len(items))
+        count = min(self.count, len(items))
         if count <= 1:
             return [function(item) for item in items]
+        self._begin(count - 1)
         call = _Call(function, items, count)
         for share, inbox in enumerate(self._inboxes[: count - 1], 1):
             # What the caller has set for itself, as np.errstate, holds in every thread.
             inbox.put(partial(copy_context().run, call.work, share))
         return call.results()
 
+    def _begin(self, count: int) -> None:
+        """Let so many threads serve."""
+        for inbox in self._inboxes[len(self._threads) : count]:
+            self._threads.append(Thread(target=_serve, args=(inbox,), daemon=True))
+            self._threads[-1].start()
+
     def close(self) -> None:
         """Wait for the threads to end."""
-        for inbox in self._inboxes:
+        for inbox, thread in zip(self._inboxes, self._threads, strict=False):
             inbox.put(None)
-        for thread in self._threads:
             thread.join()
+
+
+class _Open(local):
+    """The team whose block this thread is in; to begin with, itself alone."""
+
+    def __init__(self) -> None:
+        self.team = Workers()
+
+
+_OPEN = _Open()
 
 
 def _serve(inbox: SimpleQueue[Callable[[], object] | None]) -> None:

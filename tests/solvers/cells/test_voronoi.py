@@ -13,12 +13,7 @@ from whereish.space.raster import Raster
 
 
 def masses(sites, secrets, scale=1.0):
-    return voronoi_masses(
-        lambda r: laplace_survival(r / scale),
-        scale,
-        np.asarray(sites, float),
-        np.asarray(secrets, float),
-    )
+    return voronoi_masses(1 / scale, np.asarray(sites, float), np.asarray(secrets, float))
 
 
 def beyond(distance):

@@ -271,3 +271,38 @@ def test_places_over_many_decades_reach_the_gap():
     assert result.status == "optimal"
     assert result.gap <= 1e-2
     assert_private(result.matrix, d)
+
+
+def test_steps_do_not_depend_on_the_number_of_threads(monkeypatch):
+    """Also where parts have unlike numbers of variables, and fewer outputs than parts."""
+    for places in (5, 60):
+        programme, found = road(places, 1.0, zeros=0.3), []
+        for threads in ("1", "2", "5"):
+            monkeypatch.setenv("WHEREISH_THREADS", threads)
+            start = simple_solution(programme).matrix
+            run = _Local(programme, 1e-2, start, Neighbourhoods(programme))
+            point = LocalPoint(programme, run.links, run._keys(), run.start, run.near)
+            steps = [point.step() for _ in range(4)]
+            found.append(np.concatenate([point.k, point.s, point.y, point.mu, *steps]))
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_steps_solve_the_newton_system_of_all_outputs():
+    """The sums come right by a full step, and slacks follow the columns."""
+    programme = road(40, 1.0)
+    start = simple_solution(programme).matrix
+    run = _Local(programme, 1e-2, start, Neighbourhoods(programme))
+    point = LocalPoint(programme, run.links, run._keys(), run.start, run.near)
+    point.k = 0.9 * point.k
+    missing = 1.0 - point.cores.sums(point.k, 40)
+    apart = point.rows.slack(point.k[None]) - point.s
+    primal, dual = point.step()
+    assert 0.0 < primal <= 1.0
+    assert 0.0 < dual <= 1.0
+    left = 1.0 - point.cores.sums(point.k, 40)
+    np.testing.assert_allclose(left, (1.0 - primal) * missing, atol=1e-9)
+    now = point.rows.slack(point.k[None]) - point.s
+    np.testing.assert_allclose(now, (1.0 - primal) * apart, atol=1e-9)
+    rest = point.cost - point.cores.gather(point.mu) - point.rows.pull(point.y, point.k.size)[0]
+    np.testing.assert_allclose(rest, 0.0, atol=1e-6 * np.abs(point.cost).max())

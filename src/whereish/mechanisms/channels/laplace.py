@@ -121,7 +121,7 @@ def laplace_channel(
 
 def nearest_site_masses(sites: FloatArray, level: float, secrets: FloatArray) -> FloatArray:
     """Probability that each site is the closest to planar Laplace noise around each secret."""
-    return voronoi_masses(_survival(level), 1.0 / level, sites, secrets)
+    return voronoi_masses(level, sites, secrets)
 
 
 def clamped_masses_of(raster: Raster, level: float, secrets: FloatArray) -> FloatArray:

@@ -22,10 +22,10 @@ import numpy as np
 
 from whereish.arrays import FloatArray
 
-__all__ = ["Survival", "edge_integrals", "grid_masses"]
+__all__ = ["NODES", "WEIGHTS", "Survival", "edge_integrals", "grid_masses"]
 
 Survival = Callable[[FloatArray], FloatArray]
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def edge_integrals(
@@ -41,7 +41,7 @@ def edge_integrals(
     low, high = np.arcsinh(start / distance), np.arcsinh(end / distance)
     half, middle = (high - low) / 2, (high + low) / 2
     total = np.zeros(h.shape)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+    for node, weight in zip(NODES, WEIGHTS, strict=True):
         stretched = np.cosh(middle + half * node)
         total += weight * survival(distance * stretched) / stretched
     return np.where(through, 0.0, np.sign(h) * half * total)

@@ -1,4 +1,4 @@
-"""Probability that circular noise is closest to each of some sites.
+"""Probability that planar Laplace noise is closest to each of some sites.
 
 The boundary of a site's Voronoi cell lies on bisectors with its neighbours.  Each ridge
 is shared by two cells, which it adds to and takes from alike, so one integral per ridge
@@ -8,6 +8,9 @@ is shared by two cells, which it adds to and takes from alike, so one integral p
 
 Bisectors are taken from the sites themselves; only the ends of ridges come from the
 diagram, so that cells which reach to infinity, or sites on one line, cost no accuracy.
+
+Most of the time goes into exponentials, of which a panel of nodes needs few: with s = h sinh(u) a
+node at u = m + t has cosh u = (e^m e^t + e^-m e^-t) / 2, and nodes come in pairs t and -t.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
-from whereish.solvers.cells.mass import Survival, edge_integrals
+from whereish.compiled import kernel
+from whereish.solvers.cells.mass import NODES, WEIGHTS
 from whereish.threads import in_threads
 
 __all__ = ["voronoi_masses"]
@@ -26,8 +30,8 @@ __all__ = ["voronoi_masses"]
 _MARGIN = 64.0  # scales of the noise beyond a ridge's closest point, where e^-64 of it is left
 _PANEL = 3.0  # of u in s = h sinh(u), where 24 nodes are good to 1e-14
 _INTEGER = 1e-6
-_FEW_PANELS = 4
-_BLOCK = 4  # secrets at once
+_NOTHING = 750.0  # scales of the noise beyond which e^-r is zero in doubles
+_BLOCK = 16  # secrets at once
 _WORTH_THREADS = 30_000  # integrals
 _ONE_PLACE = 1e-9  # of the extent: closer sites would be merged by rounding, no one knows how
 
@@ -43,29 +47,28 @@ class _Ridges(NamedTuple):
     end: FloatArray
 
 
-def voronoi_masses(
-    survival: Survival,
-    scale: float,
-    sites: FloatArray,
-    secrets: FloatArray,
-) -> FloatArray:
-    """P(site z is the closest to secret x + noise), (secrets, sites).
+def voronoi_masses(level: float, sites: FloatArray, secrets: FloatArray) -> FloatArray:
+    """P(site z is the closest to secret x + noise), (secrets, sites), at `level` nats per length.
 
-    `survival` must fall like e^{-r / scale} far out.  Sites that are closer to each other
-    than 1e-9 of the whole extent (noise included) count as one place, whose mass is on the
-    first of them.
+    Sites that are closer to each other than 1e-9 of the whole extent (noise included) count as
+    one place, whose mass is on the first of them.
     """
     out = np.zeros((len(secrets), len(sites)))
     origin = sites.mean(axis=0)
     around = np.concatenate([sites, secrets]) - origin
-    far = 8.0 * (float(np.hypot(*around.T).max()) + 2 * _MARGIN * scale)
+    far = 8.0 * (float(np.hypot(*around.T).max()) + 2 * _MARGIN / level)
     first = _first_of_each_place(sites - origin, _ONE_PLACE * far)
     ridges = _ridges(sites[first] - origin, far)
 
     def fill(begin: int) -> None:
         some = slice(begin, begin + _BLOCK)
-        masses = _masses(survival, scale, ridges, first.size, secrets[some] - origin)
-        out[some, first] = np.maximum(masses, 0.0)
+        inside = np.zeros((len(out[some]), first.size))
+        taken = np.zeros_like(inside)
+        add_ridges(level, ridges, secrets[some] - origin, NODES, WEIGHTS, inside, taken)
+        inside /= 2 * np.pi
+        whole = np.rint(inside)
+        inside = np.where(np.abs(inside - whole) < _INTEGER, whole, inside)
+        out[some, first] = np.maximum(inside - taken / (2 * np.pi), 0.0)
 
     worth = len(secrets) * ridges.owner.size > _WORTH_THREADS
     in_threads(fill, range(0, len(secrets), _BLOCK), threads=None if worth else 1)
@@ -103,56 +106,66 @@ def _ridges(sites: FloatArray, far: float) -> _Ridges:
     return _Ridges(owner, other, middle, along, np.minimum(*reach), np.maximum(*reach))
 
 
-def _masses(
-    survival: Survival, scale: float, ridges: _Ridges, count: int, secrets: FloatArray
-) -> FloatArray:
-    """For each of some secrets, the mass of every cell."""
-    x, y = (ridges.middle[:, axis] - secrets[:, axis, None] for axis in (0, 1))
-    # The owner is on the left of the ridge: seen from there, h > 0.
-    h = x * ridges.along[:, 1] - y * ridges.along[:, 0]
-    shift = x * ridges.along[:, 0] + y * ridges.along[:, 1]
-    start, end = ridges.start + shift, ridges.end + shift
-    turned = np.sign(h) * (np.arctan2(end, np.abs(h)) - np.arctan2(start, np.abs(h)))
-    inside = _by_cell(ridges, turned, count) / (2 * np.pi)
-    whole = np.rint(inside)
-    inside = np.where(np.abs(inside - whole) < _INTEGER, whole, inside)
-    integrals = _integrals(survival, scale, h, start, end)
-    return np.asarray(inside - _by_cell(ridges, integrals, count) / (2 * np.pi))
+@kernel
+def add_ridges(
+    level: float,
+    ridges: _Ridges,
+    secrets: FloatArray,
+    nodes: FloatArray,
+    weights: FloatArray,
+    inside: FloatArray,
+    taken: FloatArray,
+) -> None:
+    """Add the angle and the integral of every ridge to the cells beside it, for each secret.
+
+    Both are (secrets, cells): plus the owner's, minus the other's; cells beyond are sentinels'.
+    """
+    for row in range(secrets.shape[0]):
+        for ridge in range(ridges.owner.size):
+            x = ridges.middle[ridge, 0] - secrets[row, 0]
+            y = ridges.middle[ridge, 1] - secrets[row, 1]
+            along_x, along_y = ridges.along[ridge, 0], ridges.along[ridge, 1]
+            # The owner is on the left of the ridge: seen from there, h > 0.
+            h = x * along_y - y * along_x
+            if h == 0.0:  # seen from the secret, such a ridge covers no angle
+                continue
+            shift = x * along_x + y * along_y
+            start, end = ridges.start[ridge] + shift, ridges.end[ridge] + shift
+            sign, away = np.sign(h), abs(h)
+            angle = sign * (np.arctan2(end, away) - np.arctan2(start, away))
+            integral = sign * integral_along(level, away, start, end, nodes, weights)
+            owner, other = ridges.owner[ridge], ridges.other[ridge]
+            inside[row, owner] += angle
+            taken[row, owner] += integral
+            if other < inside.shape[1]:
+                inside[row, other] -= angle
+                taken[row, other] -= integral
 
 
-def _integrals(
-    survival: Survival,
-    scale: float,
-    h: FloatArray,
-    start: FloatArray,
-    end: FloatArray,
-) -> FloatArray:
-    """∫ S(rho) d theta along each ridge, cut where nothing is left and into short panels."""
-    closest = np.hypot(h, np.maximum(np.maximum(start, -end), 0.0))
-    reach = np.sqrt((closest + _MARGIN * scale) ** 2 - h**2)
-    distance = np.where(h == 0, 1.0, np.abs(h))
-    low = np.arcsinh(np.clip(start, -reach, reach) / distance)
-    high = np.arcsinh(np.clip(end, -reach, reach) / distance)
-    widest = np.max(high - low, axis=1, where=h != 0, initial=0.0)
-    # One number of panels for all secrets, unless it is large: then each has its own.
-    many = float(widest.max()) > _FEW_PANELS * _PANEL
-    found = []
-    for some in np.array_split(np.arange(len(h)), len(h) if many else 1):
-        panels = 1 + int(widest[some].max() / _PANEL)
-        cuts = low[some] + np.linspace(0.0, 1.0, panels + 1)[:, None, None] * (high - low)[some]
-        s = distance[some] * np.sinh(cuts)
-        found.append(edge_integrals(survival, h[some], s[:-1], s[1:]).sum(axis=0))
-    return np.concatenate(found)
+@kernel
+def integral_along(
+    level: float, h: float, start: float, end: float, nodes: FloatArray, weights: FloatArray
+) -> float:
+    """∫ S(rho) d theta along a ridge at distance h > 0, S(r) = (1 + level r) e^{-level r}.
 
-
-def _by_cell(ridges: _Ridges, values: FloatArray, count: int) -> FloatArray:
-    """Sums over the ridges of each cell for every secret: plus the owner's, minus the other's."""
-    rows = count * np.arange(len(values))[:, None]
-    given = np.bincount(
-        (rows + ridges.owner).ravel(), values.ravel(), minlength=values.shape[0] * count
-    )
-    real = ridges.other < count
-    taken = np.bincount(
-        (rows + ridges.other[real]).ravel(), values[:, real].ravel(), minlength=given.size
-    )
-    return np.asarray((given - taken).reshape(-1, count))
+    It is cut where nothing is left, and into short panels.
+    """
+    closest = np.hypot(h, max(start, -end, 0.0))
+    if level * closest > _NOTHING:
+        return 0.0
+    reach = np.sqrt((closest + _MARGIN / level) ** 2 - h**2)
+    low = np.arcsinh(min(max(start, -reach), reach) / h)
+    high = np.arcsinh(min(max(end, -reach), reach) / h)
+    panels = 1 + int((high - low) / _PANEL)
+    half = 0.5 * (high - low) / panels
+    total: float = 0.0
+    for panel in range(panels):
+        growth = np.exp(low + (2 * panel + 1) * half)
+        for node in range(nodes.size // 2, nodes.size):
+            turn = np.exp(half * nodes[node])
+            for part in (growth * turn, growth / turn):
+                stretched = 0.5 * (part + 1.0 / part)
+                r = level * h * stretched
+                total += weights[node] * (1.0 + r) * np.exp(-r) / stretched
+    integral: float = half * total
+    return integral

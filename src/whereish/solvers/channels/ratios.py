@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.errors import InvalidInput
+from whereish.threads import in_ranges
 
 __all__ = ["LargestRatio", "largest_ratio", "pair_leakage", "pairwise_differences"]
 
@@ -129,13 +130,25 @@ def _one_sided_zero(k: Weights, d: FloatArray) -> tuple[int, int, int] | None:
     return None
 
 
-@kernel
 def pairwise_differences(logs: FloatArray, d: FloatArray) -> tuple[FloatArray, IntArray]:
     """For each ordered pair the largest ln k_xz - ln k_x'z and its z."""
     n, m = logs.shape
-    largest = np.zeros((n, n))
-    where = np.zeros((n, n), np.int64)
-    for x in range(n):
+    largest, where = np.zeros((n, n)), np.zeros((n, n), np.int64)
+
+    def write(rows: tuple[int, int]) -> None:
+        write_differences(logs, d, rows, largest, where)
+
+    in_ranges(write, n, work=0.6 * n * n * m)
+    return largest, where
+
+
+@kernel
+def write_differences(
+    logs: FloatArray, d: FloatArray, rows: tuple[int, int], largest: FloatArray, where: IntArray
+) -> None:
+    """Write what `pairwise_differences` finds for a range of rows."""
+    n, m = logs.shape
+    for x in range(rows[0], rows[1]):
         for y in range(n):
             if x == y or d[x, y] == np.inf:
                 continue
@@ -145,7 +158,6 @@ def pairwise_differences(logs: FloatArray, d: FloatArray) -> tuple[FloatArray, I
                 if difference > best:
                     best, at = difference, z
             largest[x, y], where[x, y] = best, at
-    return largest, where
 
 
 def _refined(

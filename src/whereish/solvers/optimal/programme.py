@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
+from whereish.threads import in_ranges, in_threads
 
 __all__ = ["Bounds", "ChannelProgramme", "LpResult", "ProgressCallback", "SolveProgress", "Terms"]
+
+
+_CHUNK = 256
+"""Columns whose costs are taken at once, by one thread."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,11 @@ class ChannelProgramme:
         """a = e^{-d}, so that privacy reads K_jz >= a_ij K_iz."""
         return np.exp(-self.metric)
 
+    @cached_property
+    def bump_costs(self) -> FloatArray:
+        """Of every bump e^{-d(., x)} at every output, (outputs, n)."""
+        return self.cost @ self.closeness
+
     def value(self, matrix: FloatArray) -> float:
         """Expected loss of a channel K, (n, outputs)."""
         return float((self.cost.T * matrix).sum())
@@ -51,10 +61,20 @@ class ChannelProgramme:
         A sum of private columns is private, so this keeps the promise and never
         raises the loss.
         """
-        best = (self.cost @ matrix).argmin(axis=0)
-        merged = np.zeros((self.n, self.cost.shape[0]))
-        add_columns(np.ascontiguousarray(matrix, np.float64), best, merged)
+        matrix = np.ascontiguousarray(matrix, np.float64)
+        count, merged = matrix.shape[1], np.zeros((self.n, self.cost.shape[0]))
+        chunks = [matrix[:, begin : begin + _CHUNK] for begin in range(0, count, _CHUNK)]
+        best = np.concatenate(in_threads(self._best, chunks) or [np.empty(0, np.intp)])
+
+        def add(rows: tuple[int, int]) -> None:
+            add_columns(matrix, best, rows, merged)
+
+        in_ranges(add, self.n, work=2.0 * matrix.size)
         return merged
+
+    def _best(self, columns: FloatArray) -> NDArray[np.intp]:
+        """The cheapest output of every column."""
+        return np.asarray((self.cost @ columns).argmin(axis=0))
 
 
 @dataclass(frozen=True)
@@ -158,8 +178,10 @@ class Terms:
 
 
 @kernel
-def add_columns(columns: FloatArray, to: NDArray[np.intp], out: FloatArray) -> None:
-    """Add every column to the one of `out` that it is sent to."""
-    for x in range(columns.shape[0]):
+def add_columns(
+    columns: FloatArray, to: NDArray[np.intp], rows: tuple[int, int], out: FloatArray
+) -> None:
+    """Add a range of rows of every column to the one of `out` that it is sent to."""
+    for x in range(rows[0], rows[1]):
         for z in range(columns.shape[1]):
             out[x, to[z]] += columns[x, z]

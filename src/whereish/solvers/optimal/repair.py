@@ -27,7 +27,7 @@ import numpy as np
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.optimal.programme import ChannelProgramme
-from whereish.threads import one_blas_thread
+from whereish.threads import in_ranges, one_blas_thread
 
 __all__ = ["Spare", "close_upward", "complete", "tight_matrix"]
 
@@ -50,18 +50,32 @@ class Spare:
     closeness: FloatArray
 
 
-@kernel
 def close_upward(columns: FloatArray, closeness: FloatArray) -> FloatArray:
     """The least private majorant of every column; `columns` is (n, outputs)."""
     n, outputs = columns.shape
     closed = np.zeros((n, outputs))
-    for x in range(n):
+
+    def close(rows: tuple[int, int]) -> None:
+        close_rows(columns, closeness, rows, closed)
+
+    in_ranges(close, n, work=0.2 * n * n * outputs)
+    return closed
+
+
+@kernel
+def close_rows(
+    columns: FloatArray, closeness: FloatArray, rows: tuple[int, int], closed: FloatArray
+) -> None:
+    """Write a range of rows of the majorants."""
+    n, outputs = columns.shape
+    for x in range(rows[0], rows[1]):
+        most = np.zeros(outputs)  # of nobody else's memory, so that machines take several at once
         for other in range(n):
             a = closeness[x, other]
             for z in range(outputs):
                 candidate = a * columns[other, z]
-                closed[x, z] = candidate if candidate > closed[x, z] else closed[x, z]
-    return closed
+                most[z] = candidate if candidate > most[z] else most[z]
+        closed[x] = most
 
 
 def complete(

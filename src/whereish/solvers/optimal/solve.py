@@ -56,7 +56,7 @@ from whereish.solvers.optimal.start.early import (
 )
 from whereish.solvers.optimal.start.merging import Merged, merge
 from whereish.solvers.optimal.start.undominated import undominated
-from whereish.threads import one_blas_thread
+from whereish.threads import one_blas_thread, workers
 
 __all__ = ["solve_optimal"]
 
@@ -138,7 +138,8 @@ def solve_optimal(
         np.ascontiguousarray(merged[kept]), np.ascontiguousarray(metric[np.ix_(first, first)])
     )
     terms = Terms(gap, time_limit, progress)
-    result = _bracketed(programme, terms, None if start is None else start[first])
+    with workers():  # for all that follows
+        result = _bracketed(programme, terms, None if start is None else start[first])
     matrix = np.zeros((metric.shape[0], len(cost)))
     matrix[:, kept] = result.matrix[classes]
     return replace(result, matrix=matrix)

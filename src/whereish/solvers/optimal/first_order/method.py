@@ -46,6 +46,7 @@ from whereish.solvers.optimal.first_order.sweeps import (
     pull_absolute,
     pull_multipliers,
     sweep,
+    take_costs,
 )
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.start.duals import anchors, inward_flows, near_tight, tight_duals
@@ -63,6 +64,8 @@ _FIRST_RENEWAL = 250
 _CAPPED_BEYOND = 10.0  # nats
 _SAMPLE_PERIOD = 25  # sweeps between two multipliers of a mean
 _SAMPLES_AT_MOST = 64  # of a mean, with a few steps more for rounding's sake
+_WORTH_THREADS = 700_000  # nanoseconds of a sweep, of which an entry of a row takes about half of
+_OF_PRODUCTS = 0.05  # one, and one of a product this part of that: less, and threads wait more
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,15 @@ class FirstOrder:
         return _Unscaled(group.outputs, group.near, group.x, slack, multiplier)
 
     @property
+    def _threads(self) -> int:
+        """Among which the groups are shared: where a sweep is soon over, one."""
+        work = sum(
+            group.x.shape[1] * (group.rows.source.size + _OF_PRODUCTS * group.x.shape[0] ** 2)
+            for group in self._groups
+        )
+        return min(allowed_threads(), len(self._groups)) if work >= _WORTH_THREADS else 1
+
+    @property
     def x(self) -> Singles:
         """The channel, (n, outputs), stochastic and nearly private."""
         out = np.zeros((self.programme.n, len(self._cost)), np.float32)
@@ -219,22 +231,21 @@ class FirstOrder:
         """`times` sweeps."""
 
         def solve(group: _Group) -> FloatArray:
-            np.subtract(group.pulled, group.cost, out=group.pulled)
-            np.add(group.pulled, group.proximal * group.x, out=group.pulled)
+            take_costs(group.pulled, group.cost, group.proximal, group.x)
             np.matmul(group.inverse, group.pulled, out=group.x)
             sums = np.zeros(self.programme.n)
             sums[group.near.places] = group.x.sum(axis=1, dtype=np.float64)
             return sums
 
         def move(group: _Group) -> None:
-            np.add(group.x, (group.inverse @ missing[group.near.places])[:, None], out=group.x)
-            sweep(group.x, group.v, group.rows, _RELAXATION, group.pulled)
+            shift = group.inverse @ missing[group.near.places]
+            sweep(group.x, shift, group.v, group.rows, _RELAXATION, group.pulled)
 
         def move_and_solve(group: _Group) -> FloatArray:
             move(group)
             return solve(group)
 
-        with workers(threads=min(allowed_threads(), len(self._groups))) as team:
+        with workers(threads=self._threads) as team:
             for sweeps in range(times):
                 found = team.map(move_and_solve if sweeps else solve, self._groups)
                 exactly = self._coupling @ (1.0 - sum(found, np.zeros(self.programme.n)))

@@ -11,7 +11,15 @@ from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.optimal.barrier.rows import Pairs
 
-__all__ = ["Singles", "Weighted", "normal_matrix", "pull_absolute", "pull_multipliers", "sweep"]
+__all__ = [
+    "Singles",
+    "Weighted",
+    "normal_matrix",
+    "pull_absolute",
+    "pull_multipliers",
+    "sweep",
+    "take_costs",
+]
 
 Singles = NDArray[np.float32]
 
@@ -25,23 +33,30 @@ class Weighted(NamedTuple):
     factor: Singles
 
 
+@kernel
 def normal_matrix(rows: Weighted, n: int) -> FloatArray:
     """G' G."""
-    i, j = rows.source, rows.target
-    w, a = rows.weight.astype(np.float64), rows.factor.astype(np.float64)
     out = np.zeros((n, n))
-    np.add.at(out, (j, j), w * w)
-    np.add.at(out, (i, i), a * a)
-    np.add.at(out, (i, j), -w * a)
-    np.add.at(out, (j, i), -w * a)
+    for row in range(rows.source.size):
+        i, j = rows.source[row], rows.target[row]
+        w, a = np.float64(rows.weight[row]), np.float64(rows.factor[row])
+        out[j, j] += w * w
+        out[i, i] += a * a
+        out[i, j] -= w * a
+        out[j, i] -= w * a
     return out
 
 
 @kernel
-def sweep(x: Singles, v: Singles, rows: Weighted, relaxation: np.float32, pulled: Singles) -> None:
-    """V <- relaxed G X - U, then pulled <- G' (S + U) = G' |V|."""
+def sweep(
+    x: Singles, shift: Singles, v: Singles, rows: Weighted, relaxation: np.float32, pulled: Singles
+) -> None:
+    """X <- X + shift, V <- relaxed G X - U, then pulled <- G' (S + U) = G' |V|."""
     zero, one = np.float32(0.0), np.float32(1.0)
     pulled[:] = zero
+    for place in range(x.shape[0]):
+        for z in range(x.shape[1]):
+            x[place, z] += shift[place]
     for row in range(rows.source.size):
         i, j, w, a = rows.source[row], rows.target[row], rows.weight[row], rows.factor[row]
         for z in range(x.shape[1]):
@@ -53,6 +68,14 @@ def sweep(x: Singles, v: Singles, rows: Weighted, relaxation: np.float32, pulled
             size = abs(new)
             pulled[j, z] += w * size
             pulled[i, z] -= a * size
+
+
+@kernel
+def take_costs(pulled: Singles, cost: Singles, proximal: np.float32, x: Singles) -> None:
+    """pulled <- pulled - C + proximal X."""
+    for place in range(x.shape[0]):
+        for z in range(x.shape[1]):
+            pulled[place, z] = (pulled[place, z] - cost[place, z]) + proximal * x[place, z]
 
 
 @kernel

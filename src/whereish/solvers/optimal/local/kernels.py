@@ -19,10 +19,11 @@ from whereish.solvers.optimal.local.cores import Cores, Links, Reach, absorb
 
 __all__ = [
     "Pulled",
+    "add_along_sums",
     "factor_cores",
     "lagging",
     "price_of_tails",
-    "times_inverses",
+    "solve_cores",
     "violated",
     "write_of_cores",
 ]
@@ -95,21 +96,56 @@ def write_of_cores(
 
 
 @kernel
-def times_inverses(
-    inverses: FloatArray, start: IntArray, places: IntArray, q: FloatArray
-) -> FloatArray:
-    """H_z^{-1} q_z of every output: symmetric blocks of which the lower half is there."""
-    out = np.zeros(q.size)
-    for z in range(start.size - 1):
-        begin, width = start[z], start[z + 1] - start[z]
-        at = places[z]
-        for j in range(width):
-            total, right = 0.0, q[begin + j]
-            for i in range(j):
-                value = inverses[at + j * width + i]
-                total += value * q[begin + i]
-                out[begin + i] += value * right
-            out[begin + j] += total + inverses[at + j * width + j] * right
+def solve_cores(
+    inverses: FloatArray,
+    spots: IntArray,
+    cores: Cores,
+    outputs: tuple[int, int],
+    q: FloatArray,
+    sums: FloatArray,
+) -> None:
+    """Overwrite q, of a range of outputs' variables, by H^{-1} q; add E times it to `sums`."""
+    reach, offset = cores.reach, cores.start[outputs[0]]
+    for z in range(outputs[0], outputs[1]):
+        begin, end = cores.start[z] - offset, cores.start[z + 1] - offset
+        q[begin:end] = times_inverse(inverses[spots[z] : spots[z + 1]], q[begin:end])
+        for one in range(reach.start[z], reach.start[z + 1]):
+            sums[reach.place[one]] += reach.factor[one] * q[reach.variable[one] - offset]
+
+
+@kernel
+def add_along_sums(
+    inverses: FloatArray,
+    spots: IntArray,
+    cores: Cores,
+    outputs: tuple[int, int],
+    dmu: FloatArray,
+    k: FloatArray,
+) -> None:
+    """Add H^{-1} E' dmu to k, of the variables of a range of outputs."""
+    reach, offset = cores.reach, cores.start[outputs[0]]
+    for z in range(outputs[0], outputs[1]):
+        first, width = cores.start[z], cores.start[z + 1] - cores.start[z]
+        right = np.zeros(width)
+        for one in range(reach.start[z], reach.start[z + 1]):
+            right[reach.variable[one] - first] += reach.factor[one] * dmu[reach.place[one]]
+        moved = times_inverse(inverses[spots[z] : spots[z + 1]], right)
+        for x in range(width):
+            k[first - offset + x] += moved[x]
+
+
+@kernel
+def times_inverse(inverse: FloatArray, q: FloatArray) -> FloatArray:
+    """H^{-1} q for a symmetric matrix of which the lower half is there."""
+    width = q.size
+    out = np.zeros(width)
+    for j in range(width):
+        total, right = 0.0, q[j]
+        for i in range(j):
+            value = inverse[j * width + i]
+            total += value * q[i]
+            out[i] += value * right
+        out[j] += total + inverse[j * width + j] * right
     return out
 
 

@@ -22,16 +22,57 @@ from whereish.solvers.optimal.barrier.rows import NO_MULTIPLIERS, Pairs, Rows
 from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
 from whereish.solvers.optimal.local.kernels import (
     Pulled,
+    add_along_sums,
     factor_cores,
     price_of_tails,
-    times_inverses,
+    solve_cores,
     write_of_cores,
 )
 from whereish.solvers.optimal.programme import ChannelProgramme
-from whereish.threads import allowed_threads, in_threads, workers
+from whereish.threads import Workers, allowed_threads, in_threads, workers
 
 _LEAST_LEVEL = 0.1  # of the mean loss: what a place without cost counts as
 _PARTS = 8
+"""Of the outputs, each for one thread at a time: fixed, so that sums are, too."""
+_LARGER = 2
+"""Of those that make one for directions, which take less time than factors."""
+
+
+class _Padded:
+    """The variables of each part of the outputs in a row of its own, so that threads share rows.
+
+    Attributes
+    ----------
+    rows : Rows
+        Those of every part, with indices of its own variables.
+    """
+
+    def __init__(self, rows: Rows, parts: list[Part], begins: IntArray, cores: Cores) -> None:
+        """`begins` are the first rows of all outputs."""
+        self.outputs = [
+            (some[0][0], some[-1][1])
+            for some in (parts[at : at + _LARGER] for at in range(0, len(parts), _LARGER))
+        ]
+        bounds = np.append([begin for begin, _ in self.outputs], parts[-1][1])
+        first, start = cores.start[bounds], begins[bounds]
+        counts = np.diff(first)
+        self.shape = len(counts), int(counts.max())
+        self.parts = shares(len(counts), len(counts))
+        shift = np.arange(len(counts)) * self.shape[1] - first[:-1]
+        self._spot = np.arange(first[-1]) + np.repeat(shift, counts)
+        offset = np.repeat(first[:-1], np.diff(start)).astype(np.int32)
+        pairs = Pairs(rows.pairs.source - offset, rows.pairs.target - offset, rows.pairs.factor)
+        self.rows = Rows(start, pairs)
+
+    def pad(self, flat: FloatArray) -> FloatArray:
+        """One number for each variable, in rows that zeros complete."""
+        out = np.zeros(self.shape)
+        out.ravel()[self._spot] = flat
+        return out
+
+    def flat(self, padded: FloatArray) -> FloatArray:
+        """The same without those zeros."""
+        return np.asarray(padded.ravel()[self._spot])
 
 
 class LocalPoint:
@@ -77,6 +118,7 @@ class LocalPoint:
         local = Pairs(pairs.source - offset, pairs.target - offset, pairs.factor)
         self._local = Rows(start, local)
         self._parts = shares(len(keys), _PARTS)
+        self._padded = _Padded(self.rows, self._parts, start, self.cores)
         self._coupling = Coupling(len(self._parts), self.programme.n)
         self._spots = np.concatenate([[0], np.cumsum(np.diff(self.cores.start) ** 2)])
         self._inverses = np.empty(int(self._spots[-1]))
@@ -134,25 +176,25 @@ class LocalPoint:
         return self.cores.spread(np.maximum(self.k, 0.0), self.programme.n)
 
     def step(self, *, corrections: int = 3) -> tuple[float, float]:
-        system = self._newton(self.y / self.s)
-        pulled = self.rows.pull(self.y, self.k.size)
-        relative = self.complementarity / self.value
-        move = corrected_direction(
-            SharedRows.alone(self.rows),
-            AtRows(self.s, self.y, self._slack(self.k) - self.s),
-            system=system,
-            dual_residual=(self.cost - self.cores.gather(self.mu))[None] - pulled,
-            corrections=corrections,
-        )
+        padded, relative = self._padded, self.complementarity / self.value
+        dual_residual = self.cost - self.cores.gather(self.mu) - self.rows.pull(self.y, self.k.size)
+        with workers(threads=min(allowed_threads(), len(self._parts))) as team:
+            move = corrected_direction(
+                SharedRows(padded.rows, padded.parts, team),
+                AtRows(self.s, self.y, self._slack(self.k) - self.s),
+                system=self._newton(self.y / self.s, team),
+                dual_residual=padded.pad(dual_residual[0]),
+                corrections=corrections,
+            )
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
         primal, dual = (share * step for step in move.steps)
-        self.k = self.k + primal * move.dk[0]
+        self.k = self.k + primal * padded.flat(move.dk)
         self.s = self.s + primal * move.moves.ds
         self.y = self.y + dual * move.moves.dy
         self.mu = self.mu + dual * move.dmu
         return primal, dual
 
-    def _newton(self, weight: FloatArray) -> NewtonSystem:
+    def _newton(self, weight: FloatArray, team: Workers) -> NewtonSystem:
         cores, coupling, parts = self.cores, self._coupling, self._parts
         potrf, potri = address("dpotrf"), address("dpotri")
 
@@ -169,12 +211,12 @@ class LocalPoint:
                 coupling.parts[at],
             )
 
-        with workers(threads=min(allowed_threads(), len(parts))) as team:
-            if not all(team.map(factor, range(len(parts)))):
-                raise SolverError(NO_FACTOR)
-            coupling.factor(team)
+        if not all(team.map(factor, range(len(parts)))):
+            raise SolverError(NO_FACTOR)
+        coupling.factor(team)
         missing = 1.0 - cores.sums(self.k, self.programme.n)
-        return _CoreSystem(cores, self._inverses, self._spots, coupling, missing)
+        inverses = self._inverses, self._spots, cores
+        return _CoreSystem(inverses, self._padded.outputs, coupling, missing)
 
 
 class _CoreSystem:
@@ -182,24 +224,22 @@ class _CoreSystem:
 
     def __init__(
         self,
-        cores: Cores,
-        inverses: FloatArray,
-        spots: IntArray,
+        inverses: tuple[FloatArray, IntArray, Cores],
+        outputs: list[Part],
         coupling: Coupling,
         missing: FloatArray,
     ) -> None:
-        self._cores, self._inverses, self._spots = cores, inverses, spots
+        """`outputs` are those of each padded row."""
+        self._inverses, self._outputs = inverses, outputs
         self._coupling, self._missing = coupling, missing
 
-    def _solved(self, right: FloatArray) -> FloatArray:
-        return times_inverses(self._inverses, self._cores.start, self._spots, right)
-
     def free(self, q: FloatArray, part: Part) -> FloatArray:
-        q[0] = self._solved(q[0])
-        return self._cores.sums(q[0], self._missing.size)
+        sums = np.zeros(self._missing.size)
+        solve_cores(*self._inverses, self._outputs[part[0]], q[part[0]], sums)
+        return sums
 
     def couple(self, sums: FloatArray) -> FloatArray:
         return self._coupling.solve(self._missing - sums)
 
     def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
-        dk[0] += self._solved(self._cores.gather(dmu))
+        add_along_sums(*self._inverses, self._outputs[part[0]], dmu, dk[part[0]])

@@ -67,7 +67,7 @@ class Neighbourhoods:
 
     def __init__(self, programme: ChannelProgramme) -> None:
         self.anchors = anchors(programme)
-        self.best = (programme.cost @ programme.closeness).argmin(axis=0)
+        self.best = programme.bump_costs.argmin(axis=0)
         self.away = programme.metric[self.anchors].copy()
         np.minimum.at(self.away, self.best, programme.metric)
 

@@ -26,6 +26,7 @@ from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.repair import close_upward
 from whereish.solvers.optimal.start.duals import anchors
 from whereish.solvers.optimal.start.undominated import undominated
+from whereish.threads import in_ranges
 
 __all__ = ["Coarse", "coarsen", "spread_places", "telling_places"]
 
@@ -109,7 +110,12 @@ def coarsen(
     `tolerated` is by how much a report of each secret may cost less with an output left out.
     """
     n = programme.n
-    cost = _moved(programme.cost, programme.metric, programme.closeness, kept, anchors(programme))
+    middle, cost = anchors(programme), np.zeros((len(programme.cost), kept.size))
+
+    def move(some: tuple[int, int]) -> None:
+        _move(programme.cost, programme.metric, programme.closeness, kept, middle, some, cost)
+
+    in_ranges(move, len(cost), work=cost.size * n)
     cost *= 1.0 - (n + _ROUNDINGS) * float(np.finfo(float).eps)
     outputs = undominated(cost, tolerated)
     let_go = 0.0 if tolerated is None else float(tolerated.sum()) * (1.0 + 1e-9)
@@ -121,18 +127,18 @@ def coarsen(
 
 
 @kernel
-def _moved(
+def _move(
     cost: FloatArray,
     metric: FloatArray,
     closeness: FloatArray,
     kept: NDArray[np.intp],
     middle: NDArray[np.intp],
-) -> FloatArray:
-    """Costs on the kept places: every other one's at the kept place on the way to the output."""
-    outputs, n = cost.shape
-    out = np.zeros((outputs, kept.size))
-    for z in range(outputs):
-        for x in range(n):
+    outputs: tuple[int, int],
+    out: FloatArray,
+) -> None:
+    """Add the costs on the kept places: others' at the kept place on the way to the output."""
+    for z in range(outputs[0], outputs[1]):
+        for x in range(cost.shape[1]):
             shortest, at = np.inf, 0
             for i in range(kept.size):
                 a = kept[i]
@@ -140,7 +146,6 @@ def _moved(
                 if length < shortest:
                     shortest, at = length, i
             out[z, at] += cost[z, x] * closeness[x, kept[at]]
-    return out
 
 
 @kernel

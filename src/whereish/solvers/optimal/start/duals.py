@@ -27,7 +27,7 @@ _RIDGE = 1e-4  # near-coinciding places would make M singular
 def tight_duals(programme: ChannelProgramme) -> FloatArray:
     """mu of the tight mechanism after its Bayesian remap."""
     M = programme.closeness + _RIDGE * np.eye(programme.n)
-    return np.asarray(np.linalg.solve(M, (programme.cost @ programme.closeness).min(axis=0)))
+    return np.asarray(np.linalg.solve(M, programme.bump_costs.min(axis=0)))
 
 
 def near_tight(programme: ChannelProgramme) -> FloatArray:
@@ -38,9 +38,8 @@ def near_tight(programme: ChannelProgramme) -> FloatArray:
 
 def anchors(programme: ChannelProgramme) -> NDArray[np.intp]:
     """The secret around which each output's column lies: where its bump is nearest to the best."""
-    bumps = programme.cost @ programme.closeness
-    best = np.maximum(bumps.min(axis=0), np.finfo(float).tiny)
-    return np.asarray((bumps / best).argmin(axis=1))
+    best = np.maximum(programme.bump_costs.min(axis=0), np.finfo(float).tiny)
+    return np.asarray((programme.bump_costs / best).argmin(axis=1))
 
 
 @kernel
