@@ -16,6 +16,8 @@ from whereish.privacy.maps.stencil import STENCILS, edge_integrals, edge_slices,
 from whereish.solvers.geodesic.fast_marching import fast_marching
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
+from whereish.solvers.geodesic.masses import decay_table
+from whereish.solvers.geodesic.near import NearProduct
 from whereish.solvers.geodesic.sweeps import batch_distances
 
 
@@ -167,3 +169,44 @@ def test_sums_that_reach_the_limit_stop_there():
     weights = np.full(16, 2**20, np.uint64)
     with pytest.raises(NotPrivate, match="less than"):
         metric.exact_sums(weights, decay)
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+def test_products_do_not_depend_on_threads(threads, monkeypatch):
+    """Dense and sparse vectors, matrices, what is near, integers and envelopes; all sources in."""
+    metric = GraphMetric.from_prices(edge_integrals(random_map(3, (41, 43)), (0.3, 0.3)))
+    rng = np.random.default_rng(4)
+    dense, sides = rng.random(metric.cells), rng.random((metric.cells, 3))
+    sparse = np.where(rng.random(metric.cells) < 0.4, dense, 0.0)
+    weights = rng.integers(0, 1000, metric.cells).astype(np.uint64)
+    values = rng.integers(0, LIMIT, (130, metric.cells)).astype(np.uint16)
+    wanted = rng.random(metric.cells) < 0.3
+
+    def everything() -> list[np.ndarray]:
+        near = NearProduct(metric, kept_bytes=2**20)
+        return [
+            metric.product(dense),
+            metric.product(sparse),
+            metric.product(sides, wanted=wanted),
+            near(sparse),
+            near(dense),  # in part from what was kept
+            metric.exact_sums(weights, decay_table(metric.quantum))[0],
+            metric.lipschitz(values),
+        ]
+
+    monkeypatch.setenv("WHEREISH_THREADS", "3")
+    expected = everything()
+    monkeypatch.setenv("WHEREISH_THREADS", threads)
+    for found, known in zip(everything(), expected, strict=True):
+        assert np.array_equal(found, known)
+    decay = np.exp(-metric.quantum * metric.distances(np.arange(metric.cells)).astype(float))
+    np.testing.assert_allclose(expected[0], decay @ dense, rtol=1e-5)
+    np.testing.assert_allclose(expected[1], decay @ sparse, rtol=1e-5)
+    np.testing.assert_allclose(expected[2][wanted], (decay @ sides)[wanted], rtol=1e-5)
+    assert not expected[2][~wanted].any()
+
+
+def test_a_product_without_sources_is_nothing():
+    metric = GraphMetric.from_prices(edge_integrals(random_map(1, (40, 40)), (0.3, 0.3)))
+    assert not metric.product(np.zeros(metric.cells)).any()
+    assert not NearProduct(metric)(np.zeros(metric.cells)).any()

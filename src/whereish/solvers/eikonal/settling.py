@@ -44,14 +44,13 @@ _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and 
 _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
 _MANY_RISING = 6  # rounds in which shares may rise then
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
-_WORTH = 5e-3  # above eps in a proof: that much of the map is worth further rounds,
+_WORTH = 1e-2  # above eps in a proof: that much of the map is worth further rounds,
 _TRIES = 2  # and a proof after them, until there have been so many
 _HELD = 3  # rounds, while shares rise, for which the points that matter are held
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
 _SOLVED = range(2, 2)  # rounds of falling with weights solved again, surely and at most
 _MANY_SOLVED = range(2, 12)  # likewise with many nodes: after the first two,
 _MUCH = 1.008  # while slopes exceed that share of eps
-_FEW = 0.02  # of the squares: fewer that are too steep hardly change sums
 _HELD_WEIGHTS = range(0)  # likewise after a proof
 _MANY_ROUNDS = (14, 6)  # of falling with many nodes, before the first proof and after it
 _ROUNDS = 60
@@ -187,8 +186,7 @@ class _State:
             # turn; but not all over again where little is left, since every fall moves some paths.
             steep = np.where(slopes > least, slopes, 0.0)
             left = EdgeShares.left_by(point_grid(steep) / (1.0 - _FALL_AIM)).damped(0.0)
-            many = np.mean(slopes.max(axis=(2, 3)) > 1.0 + above) > _FEW
-            solve = number < solved.start or (number < solved.stop and worst > _MUCH and many)
+            solve = number < solved.start or (number < solved.stop and worst > _MUCH)
             self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
             # With weights held, slopes change where edges do.
             here = _around(_around(steep.max(axis=(2, 3)))) > 1.0 - _FALL_AIM

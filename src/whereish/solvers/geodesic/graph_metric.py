@@ -8,14 +8,17 @@ report remains possible for every secret.  (Fast marching has neither symmetry
 nor the triangle inequality: see :mod:`~whereish.solvers.geodesic.fast_marching`.)
 
 All pairs are never stored: a product with E = e^{-d} searches from 64 sources at
-a time and forgets (:mod:`~whereish.solvers.geodesic.sweeps`).
+a time and forgets (:mod:`~whereish.solvers.geodesic.sweeps`).  Shares of the sources are taken
+side by side, and put together in their order: products do not depend on how many threads there are.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +36,11 @@ from whereish.solvers.geodesic.sweeps import (
     settle,
     spread_products,
 )
+from whereish.threads import in_threads
 
 __all__ = ["HORIZON", "LARGEST_MAP", "GraphMetric"]
+
+_Sums = TypeVar("_Sums", FloatArray, NDArray[np.uint64])
 
 HORIZON = 22.0
 """Distances saturate here: e^-22 of the weight of a near cell is 3e-10."""
@@ -43,6 +49,8 @@ LARGEST_MAP = 2**18
 """Cells of the largest map: all pairs of 512 x 512 take minutes per product."""
 
 _TILE = 8  # sources of one batch form a tile of 8 x 8 cells, which settle in few sweeps
+_SHARES = 8  # of a product's sources, at most
+_FEW_BATCHES = 4  # in a share, at least
 _SPARSE = 0.9  # of the cells: where a vector has fewer that are not 0, searches start from these
 
 
@@ -156,15 +164,18 @@ class GraphMetric:
 
         min over y of values(y) + D(u, y): the ends of no edge differ by more than its weight.
         """
-        rows, cols = self.shape
+        (rows, cols), grid = self.shape, (self.edges, self.offsets, *self.shape)
         out = np.empty_like(values)
-        cells = self.padded(np.arange(self.cells))
-        for start in range(0, len(values), LANES):
+        inside = self.padded(np.arange(self.cells))
+
+        def settled(start: int) -> None:
             part = values[start : start + LANES]
-            D = np.full(((rows + 2 * BORDER) * self.pitch, LANES), LIMIT, np.uint16)
-            D[cells, : len(part)] = part.T
-            settle(D, self.edges, self.offsets, rows, cols, 0)
-            out[start : start + LANES] = D[cells, : len(part)].T
+            D = np.full(((rows + 2 * BORDER) * (cols + 2 * BORDER), LANES), LIMIT, np.uint16)
+            D[inside, : len(part)] = part.T
+            settle(D, *grid, 0)
+            out[start : start + LANES] = D[inside, : len(part)].T
+
+        in_threads(settled, range(0, len(values), LANES))
         return out
 
     def product(
@@ -183,18 +194,21 @@ class GraphMetric:
         """
         rate = np.float32(self.quantum / math.log(2.0))
         farthest = min(round(horizon / self.quantum), LIMIT)
+        grid, limits = (self.edges, self.offsets, *self.shape), (rate, core, farthest)
         if values.ndim == 1 and np.count_nonzero(values) < _SPARSE * self.cells:
-            sources = self.order[values[self.order] != 0]
-            single = values[sources].astype(np.float32)
-            return spread_products(
-                self.edges, self.offsets, *self.shape, sources, single, rate, core, farthest
-            )
+            single = values.astype(np.float32)
+
+            def spread(some: IntArray) -> FloatArray:
+                return spread_products(*grid, some, single[some], *limits)
+
+            return _sum(in_threads(spread, _shares(self.order[values[self.order] != 0])))
         sides = np.ascontiguousarray(values.reshape(self.cells, -1), np.float32)
+
+        def gathered(some: IntArray) -> FloatArray:
+            return products(*grid, some, sides, *limits)[0]
+
         sources = self.order if wanted is None else self.order[wanted[self.order]]
-        out, _ = products(
-            self.edges, self.offsets, *self.shape, sources, sides, rate, core, farthest
-        )
-        return out.reshape(values.shape)
+        return _sum(in_threads(gathered, _shares(sources))).reshape(values.shape)
 
     def exact_sums(
         self,
@@ -209,6 +223,27 @@ class GraphMetric:
         """
         checked_weights(weights, self.cells)
         order = self.order if sources is None else self.order[np.isin(self.order, sources)]
-        sums, sweeps = exact_sums(self.edges, self.offsets, *self.shape, order, weights, decay)
+        grid = self.edges, self.offsets, *self.shape
+
+        def summed(some: IntArray) -> tuple[NDArray[np.uint64], int]:
+            return exact_sums(*grid, some, weights, decay)
+
+        parts, sweeps = zip(*in_threads(summed, _shares(order)), strict=True)
+        sums = _sum(parts)  # each has its own sources alone
         check_sums(sums)
-        return sums, sweeps
+        return sums, max(sweeps)
+
+
+def _shares(sources: IntArray) -> list[IntArray]:
+    """Whole batches of sources, side by side; how many shares there are depends on these alone."""
+    batches = -(-len(sources) // LANES)
+    size = LANES * -(-batches // max(1, min(_SHARES, batches // _FEW_BATCHES)))
+    return [sources[first : first + size] for first in range(0, max(len(sources), 1), size or 1)]
+
+
+def _sum(parts: Sequence[_Sums]) -> _Sums:
+    """The sum of some arrays, in their order."""
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total

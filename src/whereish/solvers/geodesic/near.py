@@ -16,15 +16,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray, IntArray
+from whereish.randomness import ForkSafeLock
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.sweeps import kept_window, spread_window
 from whereish.solvers.geodesic.windows import near_distances, nothing_reached
+from whereish.threads import in_threads
 
 __all__ = ["NEAR", "NearProduct"]
 
@@ -33,6 +36,7 @@ NEAR = 8.0
 
 _FEW_CELLS = 1024  # whose products take less than loading the kernels of kept distances
 _KEPT_BYTES = 5 * 2**27  # 640 MB
+_SHARES = 8  # of the batches, which are taken side by side
 _IDLE = 0.7  # of the sources in use: fewer, and batches are made anew
 
 Window = tuple[NDArray[np.uint16], IntArray, IntArray]
@@ -63,6 +67,7 @@ class NearProduct:
         self._horizon = round(NEAR / metric.quantum)
         self._rate = np.float32(metric.quantum / math.log(2.0))
         self._memory = self._room = kept_bytes
+        self._lock = ForkSafeLock()
         self._batches: list[_Batch] = []
         self._sources = np.zeros(metric.cells, np.bool_)
 
@@ -71,22 +76,36 @@ class NearProduct:
         if metric.cells <= _FEW_CELLS:
             return metric.product(values, horizon=NEAR)
         self._admit(values != 0)
-        rows, cols = metric.shape
+        size = -(-len(self._batches) // _SHARES) or 1
+        parts = [self._batches[k : k + size] for k in range(0, len(self._batches), size)]
+        spread = in_threads(partial(self._spread, values), parts)
+        return np.add.reduce(spread) if spread else np.zeros(metric.cells)
+
+    def _spread(self, values: FloatArray, batches: list[_Batch]) -> FloatArray:
+        """What the sources of some batches add."""
+        metric, (rows, cols) = self.metric, self.metric.shape
         out, shares = np.zeros(metric.cells), np.zeros(LANES, np.float32)
         D, reach = nothing_reached(rows, cols, self._horizon)
-        for batch in self._batches:
+        for batch in batches:
             window = batch.kept
             if window is None:
                 grid = metric.edges, metric.offsets, rows, cols
                 near_distances(D, *grid, batch.sources, 0, reach, self._horizon)
                 window = *kept_window(D, reach, cols), reach
-                if window[0].nbytes <= self._room:
-                    self._room -= window[0].nbytes
+                if self._has_room(window[0].nbytes):
                     batch.kept = *window[:2], reach.copy()
             shares[:] = 0.0
             shares[: len(batch.sources)] = values[batch.sources]
             spread_window(*window, cols, shares, self._rate, self._horizon, out)
         return out
+
+    def _has_room(self, wanted: int) -> bool:
+        """Take memory from what is left, if that is enough."""
+        with self._lock:
+            if wanted > self._room:
+                return False
+            self._room -= wanted
+            return True
 
     def _admit(self, used: NDArray[np.bool_]) -> None:
         """Batches for all cells that are `used`, keeping those that have their sources already."""
