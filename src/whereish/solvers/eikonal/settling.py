@@ -13,8 +13,11 @@ reports elsewhere, too: where cells are small, the last tenths of a per cent tak
 all before.  With many nodes these rounds end sooner, and the quantum itself falls by what is left:
 then all distances fall alike, and no path moves.
 
-Most rounds look at the points that mattered before, and rounds that only fall hold the weights, and
-look only around what fell.  None of that decides anything: the proof looks at everything.
+Most rounds look at the points that mattered before.  Where weights are solved for, the means of the
+gradients there are carried on from the last look at all points, with what the sums of the nodes
+have changed since; rounds that only fall hold the weights, and look only around what fell.  None of
+that decides anything: the proof looks at everything.  Where it finds more than points did, further
+rounds and another proof may use more of the map than making all prices fall by as much.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
 _MANY_RISING = 6  # rounds in which shares may rise then
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
 _WORTH = 1e-2  # above eps in a proof: that much of the map is worth further rounds,
-_TRIES = 2  # and a proof after them, until there have been so many
+_TRIES = 3  # and a proof after them, until there have been so many
 _HELD = 3  # rounds, while shares rise, for which the points that matter are held
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
 _SOLVED = range(2, 2)  # rounds of falling with weights solved again, surely and at most
@@ -114,7 +117,8 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
 
     Shares fall until slopes at points are nearly eps, twice, with a proof in between; then the
     quantum of all prices falls by what is left.  That changes no path, so that slopes fall by as
-    much wherever they are, and the next proof nearly always succeeds.
+    much wherever they are, and the next proof nearly always succeeds.  If much is left, in squares
+    of which points knew nothing, rounds and proof are tried again, and the better law is kept.
     """
     state.rise(_MANY_RISING)
     state.fall(_MANY_SOLVED, _MANY_ROUNDS[0], above=_NEARLY)
@@ -202,7 +206,7 @@ class _State:
 
     def correct(self, proven: FloatArray) -> None:
         """What points lack where a proof has failed by more than a scaling should pay for."""
-        points = self._slopes(True).max(axis=(2, 3)) - self._missing
+        points = self._slopes(False).max(axis=(2, 3)) - self._missing
         missing = np.minimum(proven - points + _SAFE, _MOST_MISSING)
         self._missing = np.where(proven > 1.0 + _NEARLY, missing, self._missing)
 
