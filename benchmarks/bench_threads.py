@@ -1,8 +1,13 @@
-"""Solvers on default BLAS threads against one, and on two cores against one."""
+"""Solvers on default BLAS threads against one, and on two cores against one.
+
+``python -m benchmarks.bench_threads [word ...]`` prints only the rows on two cores whose names
+have one of the words.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 
 from benchmarks.measure import Bars, in_child
 
@@ -122,13 +127,16 @@ IDLE = 0.3
 
 def main() -> list[str]:
     bars = Bars("threads: default BLAS threads against one (CPU time of one run each, best of 2)")
-    for name, code in SMALL.items():
+    words = sys.argv[1:] if sys.argv[0].endswith("bench_threads.py") else []
+    for name, code in () if words else SMALL.items():
         one = min(in_child(code, OPENBLAS_NUM_THREADS="1")["cpu"] for _ in range(2))
         many = min(in_child(code)["cpu"] for _ in range(2))
         bars.note(name, f"{one:10.2f} s on one thread, {many:.2f} s by default")
         bars.at_most(f"{name}: default over one", many / one, 1.3)
     two = Bars(f"two cores against one (wall time; load {os.getloadavg()[0]:.1f})", bars.failed)
     for name, code in (LARGE | MAPS).items():
+        if words and not any(word in name for word in words):
+            continue
         idle = os.getloadavg()[0] < IDLE + 1
         runs = [in_child(code, WHEREISH_THREADS=count) for count in ("1", "2")]
         ratio = runs[0]["wall"] / runs[1]["wall"]
