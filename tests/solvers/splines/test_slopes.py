@@ -49,3 +49,21 @@ def test_means_that_are_carried_are_nearly_those_of_the_law(seed):
     held = np.abs(points.chosen(same_sums, carried=True) - exact).max()
     assert off < 0.25 * held
     assert held > 0.01
+
+
+def test_squares_that_are_looked_at_have_all_their_points():
+    """Where proofs say more than points that matter, all points do, until all are chosen anew."""
+    i, j = np.mgrid[:14, :17]
+    eps = 0.6 + 0.25 * np.sin(i / 3.0) * np.cos(j / 2.5)
+    first = framed_law(eps, CELL, prices_on_cells, neighbours=16, frame=0)
+    points = PointSlopes(first, np.full((13, 16), 0.6), CELL)
+    whole, before = points.everywhere(first), points.chosen(first)
+    squares = np.zeros(first.used.shape, np.bool_)
+    squares[5, 6] = True
+    points.look_at(squares)
+    after = points.chosen(first)
+    assert (before[5, 6] == 0.0).any()
+    np.testing.assert_allclose(after[5, 6], whole[5, 6], rtol=1e-6)
+    assert np.array_equal(after[:4] > 0.0, before[:4] > 0.0)
+    points.everywhere(first)
+    np.testing.assert_array_equal(points.chosen(first), before)

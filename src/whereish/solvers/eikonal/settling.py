@@ -47,8 +47,8 @@ _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and 
 _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
 _MANY_RISING = 6  # rounds in which shares may rise then
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
-_WORTH = 1e-2  # above eps in a proof: that much of the map is worth further rounds,
-_TRIES = 3  # and a proof after them, until there have been so many
+_WORTH = 5e-3  # above eps in a proof: that much of the map is worth further rounds,
+_TRIES = 2  # and a proof after them, until there have been so many
 _HELD = 3  # rounds, while shares rise, for which the points that matter are held
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
 _SOLVED = range(2, 2)  # rounds of falling with weights solved again, surely and at most
@@ -65,6 +65,7 @@ _FALL_AIM = 1.4e-3  # likewise while they only fall, so that rounds end
 _SAFE = 5e-4  # more is taken to be missing where a proof has failed
 _MARGIN = 4e-4  # of the map that need not be used
 _MOST_MISSING = 0.05  # what a proof can bound no better is left to the last scalings,
+_MUCH_MISSING = 0.01  # in whose squares all points are looked at
 _FALL = 0.8  # by so much at most, each
 _FURTHER = 1.1  # the power of what is too much, since slopes fall by a little less than prices
 _SCALINGS = 40
@@ -203,12 +204,14 @@ class _State:
         missing = np.where(proven.factors > bar, proven.factors - points, self._missing)
         missing += _SAFE * (proven.factors > 1.0)
         self._missing = np.minimum(missing, _MOST_MISSING)
+        self._search.points.look_at(missing > _MUCH_MISSING)
 
     def correct(self, proven: FloatArray) -> None:
         """What points lack where a proof has failed by more than a scaling should pay for."""
-        points = self._slopes(False).max(axis=(2, 3)) - self._missing
+        points = self._slopes(True).max(axis=(2, 3)) - self._missing
         missing = np.minimum(proven - points + _SAFE, _MOST_MISSING)
         self._missing = np.where(proven > 1.0 + _NEARLY, missing, self._missing)
+        self._search.points.look_at(proven > 1.0 + _NEARLY)
 
     def _slopes(self, whole: bool, changed: NDArray[np.bool_] | None = None) -> FloatArray:
         """Slopes with what points lack, at all of these or those that matter.

@@ -119,6 +119,17 @@ class PointSlopes:
             means = sampled_means(laws, self._sides, chosen)
         return self._slopes(laws, chosen, means)
 
+    def look_at(self, squares: NDArray[np.bool_]) -> None:
+        """Let all points of some squares (rows, cols) matter, until all are looked at again."""
+        if self._chosen is None:
+            return
+        wanted = np.zeros(self._points.shape, np.bool_)
+        wanted[squares] = True
+        wanted[1:, :, 0] |= squares[:-1, :, None]  # points between two squares are the later one's
+        wanted[:, 1:, :, 0] |= squares[:, :-1, None]
+        wanted[1:, 1:, 0, 0] |= squares[:-1, :-1]
+        self._chosen = self._chosen | (self._points & wanted)
+
     def _slopes(self, laws: CellLaws, chosen: Chosen, means: FloatArray) -> FloatArray:
         return sampled_slopes(laws, self._levels, self._sides, chosen=chosen, means=means)
 
