@@ -58,7 +58,7 @@ def test_further_rounds_after_a_proof_lose_nothing(monkeypatch, seed):
 
     monkeypatch.setattr(settling._State, "correct", counted)
     often = law_between(eps, CELL)
-    assert len(tries) == 4
+    assert len(tries) == 3
     assert often.gradient_factor <= 1.0
     used = [
         float(law.law.metric.weights[:-1, :-1, :2].mean()) * law.law.metric.quantum

@@ -125,14 +125,14 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
     state.fall(_MANY_SOLVED, _MANY_ROUNDS[0], above=_NEARLY)
     state.learn(search.proof(state.built)[1])
     share, most = 1.0 - _NEARLY, 0.0
-    for _ in range(_TRIES):
+    for left in reversed(range(_TRIES)):
         state.fall(_HELD_WEIGHTS, _MANY_ROUNDS[1], above=_NEARLY, least=1.0)
         tried = search.proof(_at_quantum(state.built, share))
         steepest = float(tried[1].factors.max())
         kept = state.shares.mean() / max(steepest, 1.0)
         if kept > most:
             most, (built, found) = kept, tried
-        if steepest <= 1.0 + _WORTH:
+        if steepest <= 1.0 + _WORTH or not left:
             break
         state.correct(tried[1].factors / share)
     for number in range(_SCALINGS):
