@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -49,10 +50,20 @@ def _code(code: CodeType) -> str:
     return f"{code.co_code.hex()} {constants} {names}"
 
 
+def _homes(module: ModuleType) -> list[ModuleType]:
+    """A module with all of the package that what it names comes from, directly or not."""
+    found = [module]
+    for home in found:
+        named = {getattr(value, "__module__", None) for value in vars(home).values()}
+        inner = {name for name in named if isinstance(name, str) and name.startswith("whereish.")}
+        found += [sys.modules[name] for name in sorted(inner) if sys.modules[name] not in found]
+    return found
+
+
 def _value(key: str, value: object) -> str:
     """What a constant is, exactly."""
     if isinstance(value, LazyIntrinsic):
-        return Path(inspect.getfile(value.home)).read_text()
+        return "".join(Path(inspect.getfile(home)).read_text() for home in _homes(value.home))
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
     if isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type):

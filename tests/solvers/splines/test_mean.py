@@ -160,7 +160,7 @@ def test_the_error_of_interpolants_is_bounded_and_no_more_than_it_must(change, a
 
 def test_the_normaliser_may_fall_between_points():
     """Where Z is 1 at all points and falls at the largest slope from each."""
-    laws = CellLaws(lambda: iter(()), np.zeros((3, 3)), np.zeros((3, 2)), np.zeros((2, 3)), 1.0)
+    laws = CellLaws(lambda _: iter(()), np.zeros((3, 3)), np.zeros((3, 2)), np.zeros((2, 3)), 1.0)
     x = np.linspace(-0.5, 0.5, 201)
     for degree in (2, 3, 8):
         apart = np.abs(x[:, None] - chebyshev_points(degree)).min(axis=1)
@@ -175,7 +175,7 @@ def test_changes_are_those_of_all_nine_cells():
     rng = np.random.default_rng(1)
     rows, cols = 5, 6
     along, across = rng.random((rows - 1, cols)), rng.random((rows, cols - 1))
-    laws = CellLaws(lambda: iter(()), np.zeros((rows, cols)), across, along, 1.0)
+    laws = CellLaws(lambda _: iter(()), np.zeros((rows, cols)), across, along, 1.0)
     down, right = laws.change
     for i in range(rows):
         for j in range(cols):

@@ -195,7 +195,7 @@ class BetweenSites(Composable):
             return SplineSlopes(np.zeros((rows, columns)), 1.0), 1.0
         tops = self._logs.max(axis=0)
         laws = CellLaws(
-            shares=lambda: [self._blocks()],
+            shares=lambda _: [self._blocks()],
             log_sums=np.zeros((rows, columns)),
             across=across,
             along=along,

@@ -1,7 +1,6 @@
 """The operations of :mod:`whereish.solvers.geodesic.lanes`, in LLVM's intermediate language.
 
-They name no instruction set: LLVM lowers vectors to whatever the machine has.  Imported when
-a kernel that uses them is compiled.
+Imported when a kernel that uses them is compiled.
 """
 
 from __future__ import annotations
@@ -13,14 +12,20 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.geodesic.vectors import (
+    FLOATS,
+    INTS,
+    WORDS,
+    Floats,
+    call,
+    data,
+    halves,
+    load,
+    splat,
+    store,
+)
 
 __all__ = ["accumulate", "relax", "weighed"]
-
-_I32 = ir.IntType(32)
-_WORD = ir.IntType(16)
-_WORDS = ir.VectorType(_WORD, LANES)
-_FLOATS = ir.VectorType(ir.FloatType(), LANES)
-_INTS = ir.VectorType(_I32, LANES)
 
 # 2^f on [-1/2, 1/2], highest power first: minimax, relative error 2e-8 before rounding.
 _EXP2 = (
@@ -34,71 +39,22 @@ _EXP2 = (
 )
 
 
-def _data(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    return context.make_array(array_type)(context, builder, array).data
-
-
-def _address(builder: Any, base: Any, index: Any, vector: Any) -> Any:
-    return builder.bitcast(builder.gep(base, [index]), vector.as_pointer())
-
-
-def _load(builder: Any, base: Any, index: Any, vector: Any, align: int) -> Any:
-    value = builder.load(_address(builder, base, index, vector))
-    value.align = align  # numpy aligns to the element only
-    return value
-
-
-def _store(builder: Any, value: Any, base: Any, index: Any, vector: Any, align: int) -> None:
-    builder.store(value, _address(builder, base, index, vector)).align = align
-
-
-def _splat(builder: Any, scalar: Any, vector: Any) -> Any:
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(
-        one, ir.Constant(vector, ir.Undefined), ir.Constant(_INTS, [0] * LANES)
-    )
-
-
-def _call(builder: Any, name: str, vector: Any, *arguments: Any) -> Any:
-    suffix = "i16" if vector is _WORDS else "f32"
-    function = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(vector, [vector] * len(arguments)),
-        f"llvm.{name}.v{LANES}{suffix}",
-    )
-    return builder.call(function, arguments)
-
-
 def _decay(builder: Any, d: Any, cell: Any, rate: Any) -> Any:
     """2^(-rate·D[cell]) in every lane."""
     lanes = ir.Constant(cell.type, LANES)
-    words = _load(builder, d, builder.mul(cell, lanes), _WORDS, 2)
-    x = builder.fmul(builder.uitofp(words, _FLOATS), _splat(builder, builder.fneg(rate), _FLOATS))
-    whole = _call(builder, "rint", _FLOATS, x)
-    part = builder.fsub(x, whole)
-    power = ir.Constant(_FLOATS, [_EXP2[0]] * LANES)
-    for coefficient in _EXP2[1:]:
-        constant = ir.Constant(_FLOATS, [coefficient] * LANES)
-        power = _call(builder, "fmuladd", _FLOATS, power, part, constant)
-    exponent = builder.shl(builder.fptosi(whole, _INTS), ir.Constant(_INTS, [23] * LANES))
-    return builder.bitcast(builder.add(builder.bitcast(power, _INTS), exponent), _FLOATS)
+    words = load(builder, d, builder.mul(cell, lanes), WORDS)
+    x = Floats(builder, builder.uitofp(words, FLOATS)) * Floats.all(builder, builder.fneg(rate))
+    whole = Floats(builder, call(builder, "rint", FLOATS, x.value))
+    power = (x - whole).polynomial(_EXP2)
+    exponent = builder.shl(builder.fptosi(whole.value, INTS), ir.Constant(INTS, [23] * LANES))
+    return builder.bitcast(builder.add(power.bits(), exponent), FLOATS)
 
 
 def _sum(builder: Any, vector: Any) -> Any:
     """The sum of all lanes, by halves: in the same order on every machine."""
-    width = LANES
-    while width > 1:
-        width //= 2
-        nothing = ir.Constant(vector.type, ir.Undefined)
-        indices = ir.VectorType(_I32, width)
-        low, high = (
-            builder.shuffle_vector(
-                vector, nothing, ir.Constant(indices, list(range(first, first + width)))
-            )
-            for first in (0, width)
-        )
-        vector = builder.fadd(low, high)
-    return builder.extract_element(vector, ir.Constant(_I32, 0))
+    while vector.type.count > 1:
+        vector = builder.fadd(*halves(builder, vector))
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -113,25 +69,25 @@ def relax(
     signature = types.boolean(D, intp, weights, intp, offsets, intp, intp)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        d, w, off = (_data(context, builder, sig.args[i], args[i]) for i in (0, 2, 4))
+        d, w, off = (data(context, builder, sig.args[i], args[i]) for i in (0, 2, 4))
         cell, lanes = args[1], ir.Constant(args[1].type, LANES)
         here = builder.mul(cell, lanes)
-        old = _load(builder, d, here, _WORDS, 2)
+        old = load(builder, d, here, WORDS)
         best = cgutils.alloca_once_value(builder, old)
         with cgutils.for_range(builder, args[6]) as loop:
             step = builder.mul(args[5], builder.load(builder.gep(off, [loop.index])))
             there = builder.mul(builder.add(cell, step), lanes)
             weight = builder.load(builder.gep(w, [builder.add(args[3], loop.index)]))
-            through = _call(
+            through = call(
                 builder,
                 "uadd.sat",
-                _WORDS,
-                _load(builder, d, there, _WORDS, 2),
-                _splat(builder, weight, _WORDS),
+                WORDS,
+                load(builder, d, there, WORDS),
+                splat(builder, weight, WORDS),
             )
-            builder.store(_call(builder, "umin", _WORDS, builder.load(best), through), best)
+            builder.store(call(builder, "umin", WORDS, builder.load(best), through), best)
         new = builder.load(best)
-        _store(builder, new, d, here, _WORDS, 2)
+        store(builder, new, d, here)
         change = builder.bitcast(builder.xor(old, new), ir.IntType(16 * LANES))
         return builder.icmp_unsigned("!=", change, ir.Constant(change.type, 0))
 
@@ -147,7 +103,7 @@ def accumulate(typing: Any, total: Any, D: Any, c: Any, values: Any, at: Any, ra
     signature = types.void(total, D, types.intp, values, types.intp, types.float32)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        sums, d, v = (_data(context, builder, sig.args[i], args[i]) for i in (0, 1, 3))
+        sums, d, v = (data(context, builder, sig.args[i], args[i]) for i in (0, 1, 3))
         shape = cgutils.unpack_tuple(
             builder, context.make_array(sig.args[0])(context, builder, args[0]).shape
         )
@@ -157,15 +113,15 @@ def accumulate(typing: Any, total: Any, D: Any, c: Any, values: Any, at: Any, ra
         with cgutils.for_range(builder, sides) as loop:
             value = builder.load(builder.gep(v, [builder.add(first, loop.index)]))
             row = builder.mul(loop.index, lanes)
-            new = _call(
+            new = call(
                 builder,
                 "fmuladd",
-                _FLOATS,
+                FLOATS,
                 decay,
-                _splat(builder, value, _FLOATS),
-                _load(builder, sums, row, _FLOATS, 4),
+                splat(builder, value, FLOATS),
+                load(builder, sums, row, FLOATS),
             )
-            _store(builder, new, sums, row, _FLOATS, 4)
+            store(builder, new, sums, row)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -177,9 +133,9 @@ def weighed(typing: Any, D: Any, c: Any, shares: Any, rate: Any) -> Any:
     signature = types.float32(D, types.intp, shares, types.float32)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        d, v = (_data(context, builder, sig.args[i], args[i]) for i in (0, 2))
+        d, v = (data(context, builder, sig.args[i], args[i]) for i in (0, 2))
         decay = _decay(builder, d, args[1], args[3])
         first = ir.Constant(args[1].type, 0)
-        return _sum(builder, builder.fmul(decay, _load(builder, v, first, _FLOATS, 4)))
+        return _sum(builder, builder.fmul(decay, load(builder, v, first, FLOATS)))
 
     return signature, codegen

@@ -85,14 +85,14 @@ class CellLaws:
 
     Attributes
     ----------
-    shares : makes the blocks of 64 reports, anew for every pass.
+    shares : makes the blocks of 64 reports, anew for every pass, with their masses or without.
     log_sums : (rows, cols) ln of the sum of a cell's masses over all reports.
     across, along : (rows, cols - 1) and (rows - 1, cols): bounds of |a_y(c) - a_y(c')| over all
         reports, between neighbours in a row and in a column.
     deepest : bound of |a_y(c)|.
     """
 
-    shares: Callable[[], Shares]
+    shares: Callable[[bool], Shares]
     log_sums: FloatArray
     across: FloatArray
     along: FloatArray
@@ -170,7 +170,7 @@ def largest_slopes(
         def look(block: Block, own: tuple[FloatArray, NDArray[np.bool_]]) -> None:
             raise_slopes(block, shape, cell, controls, inverse, extra, known, bar, *own)
 
-        found = over_blocks(laws.shares(), lambda: (start.copy(), np.zeros_like(known)), look)
+        found = over_blocks(laws.shares(False), lambda: (start.copy(), np.zeros_like(known)), look)
         best, flat = (np.maximum.reduce(part) for part in zip(*found, strict=True))
         none = _flat_block(flat)
         raise_slopes(none, shape, cell, controls, inverse, extra, known, bar, best, flat.copy())
@@ -184,7 +184,7 @@ def largest_slopes(
             raise_fine_slopes(block, failing, shape, cell, whole, fine, i4, margin, bar, own)
 
         if len(failing):
-            shares = chain(laws.shares(), [iter([none])])
+            shares = chain(laws.shares(False), [iter([none])])
             sharper = over_blocks(shares, lambda: np.zeros(len(failing)), look_again)
             best[failing] = np.minimum(best[failing], np.maximum.reduce(sharper))
     factors = (best * (1.0 + _ROUNDING)).reshape(shape)
@@ -300,7 +300,7 @@ def _sums(
         add_sums(block, limits, mine, shape, cell, spline, *own)
 
     found = over_blocks(
-        laws.shares(), lambda: (np.zeros((len(mine), n, n, 3)), np.zeros(len(mine))), add
+        laws.shares(True), lambda: (np.zeros((len(mine), n, n, 3)), np.zeros(len(mine))), add
     )
     out, kept = (np.add.reduce(part) for part in zip(*found, strict=True))
     share = kept / np.exp(laws.log_sums.ravel()[mine])

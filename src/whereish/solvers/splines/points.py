@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.splines.blocks import Block, around, down_columns, largest
+from whereish.solvers.splines.blocks import Block, around, at_point
 from whereish.solvers.splines.bound import CellLaws, exponents
-from whereish.solvers.splines.lane_sums import exponentials, total
+from whereish.solvers.splines.lanes.operations import add_at_point, columns, steepest_at_point
 from whereish.solvers.splines.passes import over_blocks
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
@@ -84,7 +84,7 @@ def sampled_means(laws: CellLaws, cell: tuple[float, float], chosen: Chosen) -> 
     def add(block: Block, out: FloatArray) -> None:
         _add_sums(block, limits, points, shape, sides, _SPLINE, out)
 
-    sums = np.add.reduce(over_blocks(laws.shares(), lambda: np.zeros((len(which), 3)), add))
+    sums = np.add.reduce(over_blocks(laws.shares(True), lambda: np.zeros((len(which), 3)), add))
     means = np.zeros((chosen.size, 2))
     means[which] = sums[:, 1:] / np.where(sums[:, :1] > 0.0, sums[:, :1], 1.0)
     return means.reshape(*chosen.shape, 2)
@@ -117,7 +117,7 @@ def sampled_slopes(
     def look(block: Block, out: NDArray[np.float32]) -> None:
         _raise_points(block, points, (rows, cols), sides, _SPLINE, own, out)
 
-    found = over_blocks(laws.shares(), lambda: np.zeros(len(which), np.float32), look)
+    found = over_blocks(laws.shares(False), lambda: np.zeros(len(which), np.float32), look)
     flat = np.zeros(chosen.size)
     flat[which] = np.maximum.reduce(found)
     best = flat.reshape(chosen.shape)
@@ -164,40 +164,21 @@ def _add_sums(
     A, E, top = block
     floor, halvings = limits
     first, which = points
-    weights, slopes = spline
-    count = len(weights)
+    count = len(spline[0])
     ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
-    cells = np.empty(9, np.int64)
-    a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
-    w, gx, gy = (
-        np.empty(LANES, np.float32),
-        np.empty(LANES, np.float32),
-        np.empty(LANES, np.float32),
-    )
-    q = np.empty(8, np.float32)
+    cells, sides = np.empty(9, np.int64), np.empty((6, LANES), np.float32)
     for here in range(len(first) - 1):
         if first[here] == first[here + 1] or top[here] < floor[here]:
             continue
         around(here // shape[1], here % shape[1], shape, cells)
-        scale = np.float32(1.0 / (1 << halvings[here]))
+        fall = np.float32(1.0 / (1 << halvings[here])), halvings[here]
         row = -1
         for point in range(first[here], first[here + 1]):
             v, h = which[point] // count, which[point] % count
             if v != row:
-                down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
+                columns(A, here, cells, at_point(spline, v, ih), sides)
                 row = v
-            w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
-            g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
-            for k in range(LANES):
-                w[k] = (w0 * a[0, k] + w1 * a[1, k] + w2 * a[2, k]) * scale
-            exponentials(w, halvings[here])
-            for k in range(LANES):
-                w[k] = w[k] * E[here, k]
-                gx[k] = w[k] * (g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k])
-                gy[k] = w[k] * (w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k])
-            out[point, 0] += total(w, q)
-            out[point, 1] += total(gx, q)
-            out[point, 2] += total(gy, q)
+            add_at_point(sides, E, here, at_point(spline, h, iw), fall, out, point)
 
 
 @kernel
@@ -207,12 +188,9 @@ def _raise_points(
     """Raise `best` to the largest |G - m|^2 over a block's reports at the points of each square."""
     A, _, tops = block
     first, which = points
-    weights, slopes = spline
-    count = len(weights)
+    count = len(spline[0])
     ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
-    cells = np.empty(9, np.int64)
-    a, d = np.empty((3, LANES), np.float32), np.empty((3, LANES), np.float32)
-    top = np.empty(LANES, np.float32)
+    cells, sides = np.empty(9, np.int64), np.empty((6, LANES), np.float32)
     for here in range(len(first) - 1):
         if first[here] == first[here + 1] or tops[here] == -np.inf:
             continue
@@ -221,13 +199,8 @@ def _raise_points(
         for point in range(first[here], first[here + 1]):
             v, h = which[point] // count, which[point] % count
             if v != row:
-                down_columns(A, here, cells, (weights[v], slopes[v], ih), a, d)
+                columns(A, here, cells, at_point(spline, v, ih), sides)
                 row = v
-            w0, w1, w2 = weights[h, 0], weights[h, 1], weights[h, 2]
-            g0, g1, g2 = slopes[h, 0] * iw, slopes[h, 1] * iw, slopes[h, 2] * iw
-            mx, my = means[point, 0], means[point, 1]
-            for k in range(LANES):
-                gx = g0 * a[0, k] + g1 * a[1, k] + g2 * a[2, k] - mx
-                gy = w0 * d[0, k] + w1 * d[1, k] + w2 * d[2, k] - my
-                top[k] = gx * gx + gy * gy
-            best[point] = max(best[point], np.float32(largest(top)))
+            mean = means[point, 0], means[point, 1]
+            found = steepest_at_point(sides, at_point(spline, h, iw), mean)
+            best[point] = max(best[point], found)

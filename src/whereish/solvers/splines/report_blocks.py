@@ -27,7 +27,7 @@ _SHARES = 4  # at most; each takes the memory of a block over all nodes
 _FEW_BLOCKS = 4  # in a share, at least
 
 
-def report_shares(built: BuiltLaw) -> list[Iterator[Block]]:
+def report_shares(built: BuiltLaw, with_masses: bool = True) -> list[Iterator[Block]]:
     """The blocks of all reports, dealt out to shares that can be looked at side by side.
 
     How many there are depends on the law alone, so that sums over them do, too.
@@ -36,17 +36,21 @@ def report_shares(built: BuiltLaw) -> list[Iterator[Block]]:
     count = max(1, min(_SHARES, blocks // _FEW_BLOCKS))
 
     def share(first: int) -> Iterator[Block]:
-        return (block for _, block in report_blocks(built, first=first, step=count))
+        return (
+            block
+            for _, block in report_blocks(built, first=first, step=count, with_masses=with_masses)
+        )
 
     return [share(first) for first in range(count)]
 
 
 def report_blocks(
-    built: BuiltLaw, *, first: int = 0, step: int = 1
+    built: BuiltLaw, *, first: int = 0, step: int = 1, with_masses: bool = True
 ) -> Iterator[tuple[IntArray, Block]]:
     """Up to 64 reports at a time, with their logarithms and masses over the map's nodes.
 
-    Every `step`-th block is made, from the `first` on.
+    Every `step`-th block is made, from the `first` on.  Where masses are not asked for, they are
+    anything.
     """
     law, metric, frame = built.law, built.law.metric, built.frame
     table = law.table / float(law.table[0])
@@ -61,7 +65,11 @@ def report_blocks(
     for start in range(first * LANES, len(order), step * LANES):
         near_distances(D, metric.edges, metric.offsets, rows, cols, order, start, reach, LIMIT)
         reports = order[start : start + LANES]
-        _fill(D, reach, rows, cols, frame, shares[reports], logs, masses, A, E, top)
+        if len(reports) < LANES:
+            _repeat_last(D, reach, cols, len(reports))
+        share = np.zeros(LANES if with_masses else 0, np.float32)
+        share[: len(reports)] = shares[reports][: len(share)]
+        _fill(D, reach, (rows, cols), frame, share, (logs, masses), (A, E, top))
         yield reports, (A, E, top)
 
 
@@ -69,38 +77,69 @@ def report_blocks(
 def _fill(
     D: Any,
     reach: Any,
-    rows: int,
-    cols: int,
+    shape: Any,
     frame: int,
     shares: Any,
-    logs: Any,
-    masses: Any,
-    A: Any,
-    E: Any,
-    top: Any,
+    tables: Any,
+    block: Any,
 ) -> None:
-    """Logarithms and masses of a block's reports, from distances within `reach`."""
-    share = np.zeros(LANES, np.float32)
-    share[: len(shares)] = shares
+    """Logarithms and masses of a block's reports, from distances within `reach`.
+
+    With no `shares` there are no masses.  A short block repeats its last report, without mass: no
+    sum, no maximum changes.
+    """
+    rows, cols = shape
+    logs, masses = tables
+    A, E, top = block
     pitch, wide = cols + 2 * BORDER, cols - 2 * frame
     top[:] = -np.inf
     for i in range(frame, rows - frame):
-        first, last = cols, -1
-        for r in range(max(i - _FILLED, 0), min(i + _FILLED + 1, rows)):
-            first, last = min(first, reach[r, 0]), max(last, reach[r, 1])
-        for j in range(max(first - _FILLED, frame), min(last + _FILLED, cols - frame - 1) + 1):
+        first, last = _columns_near(reach, i, _FILLED, frame, cols)
+        for j in range(first, last):
             c, at = (i + BORDER) * pitch + j + BORDER, (i - frame) * wide + j - frame
-            for lane in range(LANES):
-                # A short block repeats its last report, without mass: no sum, no maximum changes.
-                d = D[c, min(lane, len(shares) - 1)]
-                A[at, lane] = logs[d]
-                E[at, lane] = masses[d] * share[lane]
-        first, last = cols, -1
-        for r in range(max(i - _SEEN, 0), min(i + _SEEN + 1, rows)):
-            first, last = min(first, reach[r, 0]), max(last, reach[r, 1])
-        for j in range(max(first - _SEEN, frame), min(last + _SEEN, cols - frame - 1) + 1):
+            _looked_up(D[c], logs, A[at])
+            if len(shares):
+                _looked_up(D[c], masses, E[at])
+                _scale(E[at], shares)
+        first, last = _columns_near(reach, i, _SEEN, frame, cols)
+        for j in range(first, last):
             c, at = (i + BORDER) * pitch + j + BORDER, (i - frame) * wide + j - frame
-            nearest = D[c, 0]
-            for lane in range(len(shares)):
-                nearest = min(nearest, D[c, lane])
-            top[at] = logs[nearest]
+            top[at] = logs[_least(D[c])]
+
+
+@kernel
+def _columns_near(reach: Any, i: int, nodes: int, frame: int, cols: int) -> tuple[int, int]:
+    """From which column to which some report is within so many nodes of the i-th row."""
+    first, last = cols, -1
+    for r in range(max(i - nodes, 0), min(i + nodes + 1, len(reach))):
+        first, last = min(first, reach[r, 0]), max(last, reach[r, 1])
+    return max(first - nodes, frame), min(last + nodes, cols - frame - 1) + 1
+
+
+@kernel
+def _looked_up(distances: Any, table: Any, out: Any) -> None:
+    for lane in range(LANES):
+        out[lane] = table[distances[lane]]
+
+
+@kernel
+def _scale(numbers: Any, shares: Any) -> None:
+    for lane in range(LANES):
+        numbers[lane] *= shares[lane]
+
+
+@kernel
+def _least(distances: Any) -> Any:
+    least = distances[0]
+    for lane in range(1, LANES):
+        least = min(least, distances[lane])
+    return least
+
+
+@kernel
+def _repeat_last(D: Any, reach: Any, cols: int, count: int) -> None:
+    """Let the lanes from the `count`-th on be the one before, wherever anything was reached."""
+    for i in range(len(reach)):
+        base = (i + BORDER) * (cols + 2 * BORDER) + BORDER
+        for c in range(base + reach[i, 0], base + reach[i, 1] + 1):
+            D[c, count:] = D[c, count - 1]

@@ -56,7 +56,7 @@ def laws_of_table(law: ReportTable) -> CellLaws:
         deepest = max(deepest, float(logs[layer.min()] - logs[layer.max()]) / 2)
     whole = float(law.weights.max()) * float(decay_table(quantum)[0])
     return CellLaws(
-        shares=lambda: [(block for _, block in table_blocks(law))],
+        shares=lambda _: [(block for _, block in table_blocks(law))],
         log_sums=np.log(law.sums.astype(np.float64) / whole).reshape(shape),
         across=across * quantum,
         along=along * quantum,
