@@ -25,7 +25,7 @@ from whereish.solvers.geodesic.vectors import (
     store,
 )
 
-__all__ = ["accumulate", "relax", "weighed"]
+__all__ = ["accumulate", "decay", "relax", "weighed"]
 
 # 2^f on [-1/2, 1/2], highest power first: minimax, relative error 2e-8 before rounding.
 _EXP2 = (
@@ -39,11 +39,11 @@ _EXP2 = (
 )
 
 
-def _decay(builder: Any, d: Any, cell: Any, rate: Any) -> Any:
+def decay(builder: Any, d: Any, cell: Any, rate: Any) -> Any:
     """2^(-rate·D[cell]) in every lane."""
     lanes = ir.Constant(cell.type, LANES)
-    words = load(builder, d, builder.mul(cell, lanes), WORDS)
-    x = Floats(builder, builder.uitofp(words, FLOATS)) * Floats.all(builder, builder.fneg(rate))
+    words = Floats.of_words(builder, d, builder.mul(cell, lanes))
+    x = words * Floats.all(builder, builder.fneg(rate))
     whole = Floats(builder, call(builder, "rint", FLOATS, x.value))
     power = (x - whole).polynomial(_EXP2)
     exponent = builder.shl(builder.fptosi(whole.value, INTS), ir.Constant(INTS, [23] * LANES))
@@ -108,7 +108,7 @@ def accumulate(typing: Any, total: Any, D: Any, c: Any, values: Any, at: Any, ra
             builder, context.make_array(sig.args[0])(context, builder, args[0]).shape
         )
         sides, lanes = shape[0], ir.Constant(args[2].type, LANES)
-        decay = _decay(builder, d, args[2], args[5])
+        near = decay(builder, d, args[2], args[5])
         first = builder.mul(args[4], sides)
         with cgutils.for_range(builder, sides) as loop:
             value = builder.load(builder.gep(v, [builder.add(first, loop.index)]))
@@ -117,7 +117,7 @@ def accumulate(typing: Any, total: Any, D: Any, c: Any, values: Any, at: Any, ra
                 builder,
                 "fmuladd",
                 FLOATS,
-                decay,
+                near,
                 splat(builder, value, FLOATS),
                 load(builder, sums, row, FLOATS),
             )
@@ -134,8 +134,8 @@ def weighed(typing: Any, D: Any, c: Any, shares: Any, rate: Any) -> Any:
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         d, v = (data(context, builder, sig.args[i], args[i]) for i in (0, 2))
-        decay = _decay(builder, d, args[1], args[3])
+        near = decay(builder, d, args[1], args[3])
         first = ir.Constant(args[1].type, 0)
-        return _sum(builder, builder.fmul(decay, load(builder, v, first, FLOATS)))
+        return _sum(builder, builder.fmul(near, load(builder, v, first, FLOATS)))
 
     return signature, codegen

@@ -88,6 +88,11 @@ class Floats:
         return cls(builder, load(builder, base, index, FLOATS))
 
     @classmethod
+    def of_words(cls, builder: Any, base: Any, index: Any) -> Floats:
+        """The integers of 16 bits that begin at an element."""
+        return cls(builder, builder.uitofp(load(builder, base, index, WORDS), FLOATS))
+
+    @classmethod
     def all(cls, builder: Any, scalar: Any) -> Floats:
         """One number in every lane: a constant, or one that code computes."""
         if isinstance(scalar, float):
@@ -102,6 +107,9 @@ class Floats:
 
     def __mul__(self, other: Floats) -> Floats:
         return Floats(self.builder, self.builder.fmul(self.value, other.value))
+
+    def __truediv__(self, other: Floats) -> Floats:
+        return Floats(self.builder, self.builder.fdiv(self.value, other.value))
 
     def times(self, factor: Floats, plus: Floats) -> Floats:
         """self·factor + plus, rounded once where the machine can."""

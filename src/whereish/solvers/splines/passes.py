@@ -16,20 +16,23 @@ from whereish.threads import in_threads
 __all__ = ["Shares", "over_blocks"]
 
 _Own = TypeVar("_Own")
+_Block = TypeVar("_Block")
 
 Shares: TypeAlias = Iterable[Iterator[Block]]
 """Blocks of reports, in shares that have nothing in common."""
 
 
 def over_blocks(
-    shares: Shares, own: Callable[[], _Own], look: Callable[[Block, _Own], None]
+    shares: Iterable[Iterator[_Block]],
+    own: Callable[[], _Own],
+    look: Callable[[_Block, _Own], None],
 ) -> list[_Own]:
     """What `own` makes, for each share, once `look` was called with each of its blocks and that.
 
     Without any block there is one that nothing was done with.
     """
 
-    def result(blocks: Iterator[Block]) -> _Own:
+    def result(blocks: Iterator[_Block]) -> _Own:
         mine = own()
         for block in blocks:
             look(block, mine)

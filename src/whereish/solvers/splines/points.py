@@ -9,7 +9,10 @@ all points, nor at all reports: what is chosen, and what is far, are the caller'
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +20,26 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.splines.blocks import Block, around, at_point
+from whereish.solvers.geodesic.masses import TABLE_BITS
+from whereish.solvers.splines.blocks import around, at_point
 from whereish.solvers.splines.bound import CellLaws, exponents
-from whereish.solvers.splines.lanes.operations import add_at_point, columns, steepest_at_point
+from whereish.solvers.splines.lanes.operations import (
+    add_at_point,
+    around_node,
+    columns,
+    least,
+    steepest_at_point,
+)
 from whereish.solvers.splines.passes import over_blocks
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
 __all__ = [
     "PARTS",
     "Chosen",
+    "NearBlock",
+    "NearLaws",
     "all_points",
+    "near_block",
     "point_gradients",
     "point_grid",
     "sampled_means",
@@ -39,6 +52,51 @@ PARTS = 4
 
 _POINTS: FloatArray = np.linspace(-0.5, 0.5, PARTS + 1)
 _SPLINE = tuple(f(_POINTS).astype(np.float32) for f in (spline_weights, spline_slopes))
+
+
+NearBlock: TypeAlias = tuple[
+    NDArray[np.uint16],
+    NDArray[np.float32],
+    IntArray,
+    tuple[int, int],
+    tuple[np.float32, np.float32, np.float32],
+    float,
+]
+"""Distances (cells, 64) from 64 reports, and shares of these; from which column to which the nodes
+of each row have a gradient; where rows of nodes begin among the cells, and how far apart; quantum,
+rate and tail of masses; and what the logarithm of a mass is taken for where the distance is 0: with
+infinity no report is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class NearLaws(CellLaws):
+    """Laws of which distances are known.
+
+    Attributes
+    ----------
+    near : makes their blocks, anew for every pass.
+    """
+
+    near: Callable[[], Iterable[Iterator[NearBlock]]]
+
+
+def near_block(
+    distances: NDArray[np.uint16],
+    shares: NDArray[np.float32],
+    seen: IntArray,
+    where: tuple[int, int],
+    quantum: float,
+    *,
+    all_count: bool,
+) -> NearBlock:
+    """A block of reports, as compiled loops take it.
+
+    Masses are those of :mod:`~whereish.solvers.geodesic.masses`, whose table is rounded upwards by
+    half a unit in the mean: t' = -q t + 1/2.
+    """
+    tail = 0.5 / quantum / 2.0**TABLE_BITS
+    masses = np.float32(quantum), np.float32(quantum / math.log(2.0)), np.float32(tail)
+    return distances, shares, seen, where, masses, math.inf if all_count else 0.0
 
 
 Chosen = NDArray[np.bool_]
@@ -73,7 +131,7 @@ def point_gradients(values: FloatArray, cell: tuple[float, float]) -> FloatArray
     return np.stack([across, down], axis=-1)
 
 
-def sampled_means(laws: CellLaws, cell: tuple[float, float], chosen: Chosen) -> FloatArray:
+def sampled_means(laws: NearLaws, cell: tuple[float, float], chosen: Chosen) -> FloatArray:
     """(rows, cols, 5, 5, 2) the mean m of the gradients at points, across and down.
 
     Per longer side of a cell; 0 at points that are not `chosen`.
@@ -81,17 +139,17 @@ def sampled_means(laws: CellLaws, cell: tuple[float, float], chosen: Chosen) -> 
     points, which = _listed(chosen)
     limits, sides, shape = exponents(laws), _in_longer(cell), chosen.shape[:2]
 
-    def add(block: Block, out: FloatArray) -> None:
+    def add(block: NearBlock, out: FloatArray) -> None:
         _add_sums(block, limits, points, shape, sides, _SPLINE, out)
 
-    sums = np.add.reduce(over_blocks(laws.shares(True), lambda: np.zeros((len(which), 3)), add))
+    sums = np.add.reduce(over_blocks(laws.near(), lambda: np.zeros((len(which), 3)), add))
     means = np.zeros((chosen.size, 2))
     means[which] = sums[:, 1:] / np.where(sums[:, :1] > 0.0, sums[:, :1], 1.0)
     return means.reshape(*chosen.shape, 2)
 
 
 def sampled_slopes(
-    laws: CellLaws,
+    laws: NearLaws,
     levels: FloatArray,
     cell: tuple[float, float],
     *,
@@ -114,10 +172,10 @@ def sampled_slopes(
     own = means.reshape(-1, 2)[which].astype(np.float32)
     sides = _in_longer(cell)
 
-    def look(block: Block, out: NDArray[np.float32]) -> None:
+    def look(block: NearBlock, out: NDArray[np.float32]) -> None:
         _raise_points(block, points, (rows, cols), sides, _SPLINE, own, out)
 
-    found = over_blocks(laws.shares(False), lambda: np.zeros(len(which), np.float32), look)
+    found = over_blocks(laws.near(), lambda: np.zeros(len(which), np.float32), look)
     flat = np.zeros(chosen.size)
     flat[which] = np.maximum.reduce(found)
     best = flat.reshape(chosen.shape)
@@ -154,6 +212,14 @@ def point_grid(values: FloatArray) -> FloatArray:
 
 
 @kernel
+def _nodes_around(i: int, j: int, shape: Any, where: Any, cells: Any) -> None:
+    """The cells of the nine nodes around one."""
+    around(i, j, shape, cells)
+    for m in range(9):
+        cells[m] = where[0] + cells[m] // shape[1] * where[1] + cells[m] % shape[1]
+
+
+@kernel
 def _add_sums(
     block: Any, limits: Any, points: Any, shape: Any, cell: Any, spline: Any, out: Any
 ) -> None:
@@ -161,24 +227,29 @@ def _add_sums(
 
     `points` are listed square by square: where each begins, and their numbers in it, in order.
     """
-    A, E, top = block
+    D, shares, seen, where, masses, most = block
     floor, halvings = limits
     first, which = points
     count = len(spline[0])
     ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
     cells, sides = np.empty(9, np.int64), np.empty((6, LANES), np.float32)
-    for here in range(len(first) - 1):
-        if first[here] == first[here + 1] or top[here] < floor[here]:
-            continue
-        around(here // shape[1], here % shape[1], shape, cells)
-        fall = np.float32(1.0 / (1 << halvings[here])), halvings[here]
-        row = -1
-        for point in range(first[here], first[here + 1]):
-            v, h = which[point] // count, which[point] % count
-            if v != row:
-                columns(A, here, cells, at_point(spline, v, ih), sides)
-                row = v
-            add_at_point(sides, E, here, at_point(spline, h, iw), fall, out, point)
+    nine, middle = np.empty((10, LANES), np.float32), np.arange(9)
+    for i in range(shape[0]):
+        for j in range(seen[i, 0], seen[i, 1]):
+            here = i * shape[1] + j
+            own = where[0] + i * where[1] + j
+            if first[here] == first[here + 1] or most - masses[0] * least(D, own) < floor[here]:
+                continue
+            _nodes_around(i, j, shape, where, cells)
+            around_node(D, cells, shares, masses, nine)
+            fall = np.float32(1.0 / (1 << halvings[here])), halvings[here]
+            row = -1
+            for point in range(first[here], first[here + 1]):
+                v, h = which[point] // count, which[point] % count
+                if v != row:
+                    columns(nine, 4, middle, at_point(spline, v, ih), sides)
+                    row = v
+                add_at_point(sides, nine, 9, at_point(spline, h, iw), fall, out, point)
 
 
 @kernel
@@ -186,21 +257,25 @@ def _raise_points(
     block: Any, points: Any, shape: Any, cell: Any, spline: Any, means: Any, best: Any
 ) -> None:
     """Raise `best` to the largest |G - m|^2 over a block's reports at the points of each square."""
-    A, _, tops = block
+    D, shares, seen, where, masses, _ = block
     first, which = points
     count = len(spline[0])
     ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
     cells, sides = np.empty(9, np.int64), np.empty((6, LANES), np.float32)
-    for here in range(len(first) - 1):
-        if first[here] == first[here + 1] or tops[here] == -np.inf:
-            continue
-        around(here // shape[1], here % shape[1], shape, cells)
-        row = -1
-        for point in range(first[here], first[here + 1]):
-            v, h = which[point] // count, which[point] % count
-            if v != row:
-                columns(A, here, cells, at_point(spline, v, ih), sides)
-                row = v
-            mean = means[point, 0], means[point, 1]
-            found = steepest_at_point(sides, at_point(spline, h, iw), mean)
-            best[point] = max(best[point], found)
+    nine, middle = np.empty((10, LANES), np.float32), np.arange(9)
+    for i in range(shape[0]):
+        for j in range(seen[i, 0], seen[i, 1]):
+            here = i * shape[1] + j
+            if first[here] == first[here + 1]:
+                continue
+            _nodes_around(i, j, shape, where, cells)
+            around_node(D, cells, shares, masses, nine)
+            row = -1
+            for point in range(first[here], first[here + 1]):
+                v, h = which[point] // count, which[point] % count
+                if v != row:
+                    columns(nine, 4, middle, at_point(spline, v, ih), sides)
+                    row = v
+                mean = means[point, 0], means[point, 1]
+                found = steepest_at_point(sides, at_point(spline, h, iw), mean)
+                best[point] = max(best[point], found)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whereish.arrays import IntArray
 from whereish.compiled import kernel
@@ -18,8 +19,9 @@ from whereish.solvers.eikonal.cells import BuiltLaw
 from whereish.solvers.geodesic.lanes import LANES, LIMIT
 from whereish.solvers.geodesic.windows import BORDER, near_distances, nothing_reached
 from whereish.solvers.splines.blocks import Block
+from whereish.solvers.splines.points import NearBlock, near_block
 
-__all__ = ["report_blocks", "report_shares"]
+__all__ = ["near_shares", "report_blocks", "report_shares"]
 
 _SEEN = 1  # nodes from which a report is near, to squares that see it: one of nine nodes is near
 _FILLED = 2  # to the nodes that these squares look at
@@ -32,8 +34,7 @@ def report_shares(built: BuiltLaw, with_masses: bool = True) -> list[Iterator[Bl
 
     How many there are depends on the law alone, so that sums over them do, too.
     """
-    blocks = -(-int(np.count_nonzero(built.law.weights)) // LANES)
-    count = max(1, min(_SHARES, blocks // _FEW_BLOCKS))
+    count = _count(built)
 
     def share(first: int) -> Iterator[Block]:
         return (
@@ -44,6 +45,47 @@ def report_shares(built: BuiltLaw, with_masses: bool = True) -> list[Iterator[Bl
     return [share(first) for first in range(count)]
 
 
+def near_shares(built: BuiltLaw) -> list[Iterator[NearBlock]]:
+    """The same as distances."""
+    count = _count(built)
+    return [_near_blocks(built, first, count) for first in range(count)]
+
+
+def _count(built: BuiltLaw) -> int:
+    blocks = -(-int(np.count_nonzero(built.law.weights)) // LANES)
+    return max(1, min(_SHARES, blocks // _FEW_BLOCKS))
+
+
+def _batches(
+    built: BuiltLaw, first: int, step: int
+) -> Iterator[tuple[IntArray, NDArray[np.float32], NDArray[np.uint16], IntArray]]:
+    """Reports, their shares of the largest weight, distances from them, and where these reach.
+
+    A short batch repeats its last report, without mass: no sum, no maximum changes.
+    """
+    law, metric = built.law, built.law.metric
+    weights = (law.weights / float(law.weights.max())).astype(np.float32)
+    order = metric.order[law.weights[metric.order] > 0]
+    grid = metric.edges, metric.offsets, *metric.shape
+    D, reach = nothing_reached(*metric.shape, LIMIT)
+    for start in range(first * LANES, len(order), step * LANES):
+        near_distances(D, *grid, order, start, reach, LIMIT)
+        reports = order[start : start + LANES]
+        if len(reports) < LANES:
+            _repeat_last(D, reach, metric.shape[1], len(reports))
+        shares = np.zeros(LANES, np.float32)
+        shares[: len(reports)] = weights[reports]
+        yield reports, shares, D, reach
+
+
+def _near_blocks(built: BuiltLaw, first: int, step: int) -> Iterator[NearBlock]:
+    metric, frame = built.law.metric, built.frame
+    where = (frame + BORDER) * metric.pitch + frame + BORDER, metric.pitch
+    for _, shares, D, reach in _batches(built, first, step):
+        seen = _seen(reach, frame, metric.shape[1])
+        yield near_block(D, shares, seen, where, metric.quantum, all_count=False)
+
+
 def report_blocks(
     built: BuiltLaw, *, first: int = 0, step: int = 1, with_masses: bool = True
 ) -> Iterator[tuple[IntArray, Block]]:
@@ -52,24 +94,15 @@ def report_blocks(
     Every `step`-th block is made, from the `first` on.  Where masses are not asked for, they are
     anything.
     """
-    law, metric, frame = built.law, built.law.metric, built.frame
+    law, shape = built.law, built.law.metric.shape
     table = law.table / float(law.table[0])
-    logs, masses = np.log(table).astype(np.float32), table.astype(np.float32)
-    shares = (law.weights / float(law.weights.max())).astype(np.float32)
-    order = metric.order[law.weights[metric.order] > 0]
-    rows, cols = metric.shape
+    tables = np.log(table).astype(np.float32), table.astype(np.float32)
     nodes = built.used.size
-    D, reach = nothing_reached(rows, cols, LIMIT)
     A, E = np.empty((nodes, LANES), np.float32), np.empty((nodes, LANES), np.float32)
     top = np.empty(nodes, np.float32)
-    for start in range(first * LANES, len(order), step * LANES):
-        near_distances(D, metric.edges, metric.offsets, rows, cols, order, start, reach, LIMIT)
-        reports = order[start : start + LANES]
-        if len(reports) < LANES:
-            _repeat_last(D, reach, cols, len(reports))
-        share = np.zeros(LANES if with_masses else 0, np.float32)
-        share[: len(reports)] = shares[reports][: len(share)]
-        _fill(D, reach, (rows, cols), frame, share, (logs, masses), (A, E, top))
+    for reports, shares, D, reach in _batches(built, first, step):
+        share = shares if with_masses else shares[:0]
+        _fill(D, reach, shape, built.frame, share, tables, (A, E, top))
         yield reports, (A, E, top)
 
 
@@ -85,8 +118,7 @@ def _fill(
 ) -> None:
     """Logarithms and masses of a block's reports, from distances within `reach`.
 
-    With no `shares` there are no masses.  A short block repeats its last report, without mass: no
-    sum, no maximum changes.
+    With no `shares` there are no masses.
     """
     rows, cols = shape
     logs, masses = tables
@@ -114,6 +146,16 @@ def _columns_near(reach: Any, i: int, nodes: int, frame: int, cols: int) -> tupl
     for r in range(max(i - nodes, 0), min(i + nodes + 1, len(reach))):
         first, last = min(first, reach[r, 0]), max(last, reach[r, 1])
     return max(first - nodes, frame), min(last + nodes, cols - frame - 1) + 1
+
+
+@kernel
+def _seen(reach: Any, frame: int, cols: int) -> Any:
+    """From which column to which nodes of each row see a report near, all without the frame."""
+    seen = np.empty((len(reach) - 2 * frame, 2), np.int64)
+    for i in range(len(seen)):
+        first, last = _columns_near(reach, i + frame, _SEEN, frame, cols)
+        seen[i, 0], seen[i, 1] = first - frame, last - frame
+    return seen
 
 
 @kernel

@@ -16,18 +16,19 @@ from numpy.typing import NDArray
 
 from whereish.arrays import FloatArray
 from whereish.solvers.eikonal.cells import BuiltLaw
-from whereish.solvers.splines.bound import CellLaws, SplineSlopes, largest_slopes
+from whereish.solvers.splines.bound import SplineSlopes, largest_slopes
 from whereish.solvers.splines.lattice import Lattice, lattice_of
 from whereish.solvers.splines.points import (
     PARTS,
     Chosen,
+    NearLaws,
     all_points,
     point_gradients,
     point_grid,
     sampled_means,
     sampled_slopes,
 )
-from whereish.solvers.splines.report_blocks import report_shares
+from whereish.solvers.splines.report_blocks import near_shares, report_shares
 from whereish.solvers.tables.blocks import laws_of_table
 
 __all__ = ["PointSlopes", "leave_out_rim", "points_between", "slopes_between", "spline_laws"]
@@ -35,7 +36,7 @@ __all__ = ["PointSlopes", "leave_out_rim", "points_between", "slopes_between", "
 _MATTERS = 0.01  # of eps: points so much below the largest of all windows around them do not
 
 
-def spline_laws(built: BuiltLaw) -> CellLaws:
+def spline_laws(built: BuiltLaw) -> NearLaws:
     """The laws at the nodes: those of the table, if there is one."""
     if built.table is not None:
         return laws_of_table(built.table)
@@ -44,12 +45,13 @@ def spline_laws(built: BuiltLaw) -> CellLaws:
     steps, used = metric.steps, metric.weights.astype(np.float64) * metric.quantum
     whole = float(law.table[0]) * float(law.weights.max())
     sums = law.sums[built.secrets].astype(np.float64).reshape(rows, cols)
-    return CellLaws(
+    return NearLaws(
         shares=partial(report_shares, built),
         log_sums=np.log(sums / whole),
         across=used[:, :-1, steps.index((0, 1))],
         along=used[:-1, :, steps.index((1, 0))],
         deepest=math.log(float(law.table[0]) / float(law.table[-1])),
+        near=partial(near_shares, built),
     )
 
 
@@ -130,7 +132,7 @@ class PointSlopes:
         wanted[1:, 1:, 0, 0] |= squares[:-1, :-1]
         self._chosen = self._chosen | (self._points & wanted)
 
-    def _slopes(self, laws: CellLaws, chosen: Chosen, means: FloatArray) -> FloatArray:
+    def _slopes(self, laws: NearLaws, chosen: Chosen, means: FloatArray) -> FloatArray:
         return sampled_slopes(laws, self._levels, self._sides, chosen=chosen, means=means)
 
 

@@ -14,7 +14,7 @@ from whereish.arrays import FloatArray, IntArray
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.geodesic.masses import decay_table
 from whereish.solvers.splines.blocks import Block
-from whereish.solvers.splines.bound import CellLaws
+from whereish.solvers.splines.points import NearBlock, NearLaws, near_block
 from whereish.solvers.tables.law import ReportTable
 
 __all__ = ["laws_of_table", "table_blocks"]
@@ -42,7 +42,21 @@ def table_blocks(law: ReportTable) -> Iterator[tuple[IntArray, Block]]:
         yield law.reported[start : start + LANES], (A, E, top)
 
 
-def laws_of_table(law: ReportTable) -> CellLaws:
+def _near_blocks(law: ReportTable) -> Iterator[NearBlock]:
+    """The same as distances: logarithms differ by these alone."""
+    rows, cols = law.metric.shape
+    shares = (law.weights / float(law.weights.max())).astype(np.float32)
+    everywhere = np.tile(np.array([0, cols], np.int64), (rows, 1))
+    D = np.empty((rows * cols, LANES), np.uint16)
+    for start in range(0, len(shares), LANES):
+        here, own = shares[start : start + LANES], np.zeros(LANES, np.float32)
+        own[: len(here)] = here
+        columns = np.minimum(np.arange(start, start + LANES), len(shares) - 1)
+        D[:] = law.distances[columns].T
+        yield near_block(D, own, everywhere, (0, cols), law.metric.quantum, all_count=True)
+
+
+def laws_of_table(law: ReportTable) -> NearLaws:
     """What a table says at the nodes, as the bound of slopes needs it."""
     shape, quantum = law.metric.shape, law.metric.quantum
     logs, _ = _tables(law)
@@ -55,12 +69,13 @@ def laws_of_table(law: ReportTable) -> CellLaws:
         np.maximum(along, np.abs(np.diff(wide, axis=0)), out=along)
         deepest = max(deepest, float(logs[layer.min()] - logs[layer.max()]) / 2)
     whole = float(law.weights.max()) * float(decay_table(quantum)[0])
-    return CellLaws(
+    return NearLaws(
         shares=lambda _: [(block for _, block in table_blocks(law))],
         log_sums=np.log(law.sums.astype(np.float64) / whole).reshape(shape),
         across=across * quantum,
         along=along * quantum,
         deepest=deepest,
+        near=lambda: [_near_blocks(law)],
     )
 
 

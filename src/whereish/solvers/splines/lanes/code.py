@@ -11,10 +11,19 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from whereish.solvers.geodesic.lane_code import decay
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.geodesic.vectors import INTS, Floats, call, data, halves
+from whereish.solvers.geodesic.vectors import INTS, WORDS, Floats, call, data, halves, load
 
-__all__ = ["add_at_point", "columns", "steepest_at_point", "total", "worst"]
+__all__ = [
+    "add_at_point",
+    "around_node",
+    "columns",
+    "least",
+    "steepest_at_point",
+    "total",
+    "worst",
+]
 
 _DOUBLE, _FLOAT, _I32 = ir.DoubleType(), ir.FloatType(), ir.IntType(32)
 _SERIES = (1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5, 1.0, 1.0)  # of e^x, highest power first
@@ -73,6 +82,52 @@ def _dot(shares: list[Floats], values: list[Floats], plus: Floats | None = None)
     for share, value in zip(shares[1:], values[1:], strict=True):
         total = share.times(value, total)
     return total
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def around_node(typing: Any, D: Any, cells: Any, shares: Any, masses: Any, out: Any) -> Any:
+    """Logarithms at nine cells less those at the middle one, and the masses there: (10, 64).
+
+    D (cells, 64) are distances in quanta; `masses` quantum, rate and tail of
+    t(d) = 2^{-rate d} + tail, of which the logarithm falls by quantum / (1 + tail 2^{rate d}).
+    """
+    signature = types.void(D, cells, shares, masses, out)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        d, nine, share, rows = (_array(context, builder, sig, args, k) for k in (0, 1, 2, 4))
+        quantum, rate, tail = cgutils.unpack_tuple(builder, args[3])
+        zero = ir.Constant(ir.IntType(64), 0)
+        lanes = ir.Constant(zero.type, LANES)
+        cells = [builder.load(builder.gep(nine, [ir.Constant(zero.type, m)])) for m in range(9)]
+        near = Floats(builder, decay(builder, d, cells[4], rate))
+        mass = near + Floats.all(builder, tail)
+        fall = Floats.all(builder, quantum) * near / mass
+        own = Floats.of_words(builder, d, builder.mul(cells[4], lanes))
+        for m, cell in enumerate(cells):
+            there = Floats.of_words(builder, d, builder.mul(cell, lanes))
+            ((own - there) * fall).store(rows, _row(m, zero))
+        (mass * Floats.at(builder, share, zero)).store(rows, _row(9, zero))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def least(typing: Any, D: Any, cell: Any) -> Any:
+    """The least of a row of D (cells, 64)."""
+    signature = types.uint16(D, types.intp)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        d = _array(context, builder, sig, args, 0)
+        words = load(builder, d, builder.mul(args[1], ir.Constant(args[1].type, LANES)), WORDS)
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(WORDS.element, [WORDS]),
+            f"llvm.vector.reduce.umin.v{LANES}i16",
+        )
+        return builder.call(function, [words])
+
+    return signature, codegen
 
 
 @intrinsic  # type: ignore[untyped-decorator]

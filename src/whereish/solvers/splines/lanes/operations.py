@@ -3,6 +3,8 @@
 numba's automatic vectoriser takes four to eight times as long for them, so they are written as
 vectors of LLVM's intermediate language (:mod:`whereish.solvers.splines.lanes.code`).
 
+* :func:`around_node`: from distances, logarithms around a node less its own, and its masses;
+* :func:`least`: the least of 64 distances;
 * :func:`columns`: what F less its value at a cell is along the three columns around the cell, at a
   height that three weights stand for, and its slope down;
 * :func:`add_at_point`: adds the masses e^F at a point, and masses times G_x, G_y, to three sums:
@@ -20,10 +22,20 @@ from __future__ import annotations
 
 from whereish.compiled import lazy_intrinsic
 
-__all__ = ["add_at_point", "columns", "steepest_at_point", "total", "worst"]
+__all__ = [
+    "add_at_point",
+    "around_node",
+    "columns",
+    "least",
+    "steepest_at_point",
+    "total",
+    "worst",
+]
 
 _CODE = "whereish.solvers.splines.lanes.code"
 
+around_node = lazy_intrinsic(_CODE, "around_node")
+least = lazy_intrinsic(_CODE, "least")
 columns = lazy_intrinsic(_CODE, "columns")
 add_at_point = lazy_intrinsic(_CODE, "add_at_point")
 steepest_at_point = lazy_intrinsic(_CODE, "steepest_at_point")
