@@ -209,6 +209,6 @@ def test_single_precision_moves_the_mean_by_no_more_than_is_counted(level):
     )
     off = np.linalg.norm(mean_slopes(laws, CELL, points) - exact, axis=-1).max(axis=(1, 2))
     mine = np.arange(rows * cols)
-    mass, absent = _sums(laws, CELL, mine, points)
+    [(mass, absent)] = _sums(laws, CELL, [(mine, points)])
     counted = _left_out(laws, CELL, mass[..., 0], absent, 4, mine)
     assert (off <= counted / 2).all()

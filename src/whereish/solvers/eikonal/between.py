@@ -120,6 +120,7 @@ def law_between(
         frame=frame,
         progress=progress,
         prior=None if prior is None else lattice.shares(prior.reshape(eps.shape)).sum(axis=1),
+        first=instead is None,
     )
     first_edges = built.law.metric.weights
     most = _steepest_edges(sides, neighbours, built.law.metric.quantum)

@@ -310,8 +310,12 @@ def framed_law(
     frame: int | None = None,
     progress: RoundProgress | None = None,
     prior: FloatArray | None = None,
+    first: bool = False,
 ) -> BuiltLaw:
-    """The law of a map with its frame (as in :func:`law_on_cells`), at the edge prices given."""
+    """The law of a map with its frame (as in :func:`law_on_cells`), at the edge prices given.
+
+    With many cells the `first` that certifies may be enough, for whoever only starts from it.
+    """
     if frame is None:
         width = _default_frame(levels, cell)
         if width and not _surely_lowered(levels, cell):
@@ -330,7 +334,7 @@ def framed_law(
             share = coarse_sums(_on_framed(prior, secrets), stride).ravel()[inner]
         return judgement(law, inner, places, share)
 
-    law = certify(wide, cell, promised, secrets, judge=judge, progress=progress)
+    law = certify(wide, cell, promised, secrets, judge=judge, progress=progress, first=first)
     return BuiltLaw(law, levels, frame, promised)
 
 

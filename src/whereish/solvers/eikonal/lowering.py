@@ -186,6 +186,7 @@ def certify(
     judge: Judge,
     progress: Progress | None = None,
     stride: int = 1,
+    first: bool = False,
 ) -> CertifiedLaw:
     """Find a law that keeps every promised edge between secrets.
 
@@ -198,6 +199,7 @@ def certify(
     judge : what the laws of the rounds are compared by.
     progress : called with each round and its factor; that of the first may be above 1.
     stride : these are every so many-th cells of the map that is meant, for its `judge`.
+    first : whether the first certified law on a map of many cells is enough.
     """
     edges = PromisedEdges(promised, secrets, partial(approximate_inverse_factor, eps, cell))
     here = partial(judge, stride=stride)
@@ -211,7 +213,7 @@ def certify(
             weights = fine_weights(law.weights / usual, eps.shape)  # most sums are about 1
             aim = None if law.aim is None else finer_aim(law.aim, eps.shape)
             start = _Start(weights, 2.0 * edges.least * shares, aim)
-            return _alternated(edges, None, start, here, progress)
+            return _alternated(edges, None, start, here, progress, first=first)
     law, weights = _first(edges, closed_form_weights(eps, cell))
     if progress is not None:
         progress(1, law.factor)
@@ -261,10 +263,12 @@ def _alternated(
     start: _Start,
     judge: Callable[[CertifiedLaw], Judgement],
     progress: Progress | None,
+    *,
+    first: bool = False,
 ) -> CertifiedLaw:
     """The best certified law of a few rounds, which begin with weights for the prices of `start`.
 
-    `best` is the law that is known already.
+    `best` is the law that is known already.  If the `first` one found is enough, that is it.
     """
     tolerance = _ROUGH * residual_allowed(edges.promised)
     weights, prices, aim = start
@@ -285,13 +289,15 @@ def _alternated(
         )
         weights = solved.values
         prices = edges.room(edges.slopes(solved.image, metric.steps))
-        if best is None and number == 2:  # a guess that needs no law yet
+        if best is None and number == 2 and not first:  # a guess that needs no law yet
             prices = _roughly_lowered(edges, weights, prices)
             continue
         law = lowered_prices(edges, weights, prices, number, products + solved.products)
         products = law.products
         if progress is not None:
             progress(number, law.factor)
+        if first:
+            return replace(law, aim=aim)
         found = judge(law)
         gained = 1.0 - found.error / least if least > 0 else 0.0  # nothing is left to gain
         if best is None or found.error < least:

@@ -230,9 +230,10 @@ def _mean(laws: CellLaws, cell: tuple[float, float], wanted: FloatArray) -> _Mea
     controls, radius = np.empty((degrees.size, 9, 2)), np.empty(degrees.size)
     acceptance = 1.0
     interpolants = []
-    for degree in map(int, np.unique(degrees)):
-        mine = np.flatnonzero(degrees == degree)
-        sums, absent = _sums(laws, cell, mine, chebyshev_points(degree))
+    found = [int(degree) for degree in np.unique(degrees)]
+    groups = [(np.flatnonzero(degrees == degree), chebyshev_points(degree)) for degree in found]
+    of_groups = _sums(laws, cell, groups)
+    for degree, (mine, _), (sums, absent) in zip(found, groups, of_groups, strict=True):
         means = np.ascontiguousarray(np.moveaxis(sums[..., 1:] / sums[..., :1], -1, 0))
         off = missed[mine] + _left_out(laws, cell, sums[..., 0], absent, degree, mine)
         interpolants.append((degree, mine, means, off))
@@ -284,27 +285,40 @@ def exponents(laws: CellLaws) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 def mean_slopes(laws: CellLaws, cell: tuple[float, float], points: FloatArray) -> FloatArray:
     """(cells, n, n, 2) the mean m at n points along each axis of every cell, across and down."""
-    sums, _ = _sums(laws, cell, np.arange(laws.log_sums.size), points)
+    [(sums, _)] = _sums(laws, cell, [(np.arange(laws.log_sums.size), points)])
     return np.asarray(sums[..., 1:] / sums[..., :1])
 
 
 def _sums(
-    laws: CellLaws, cell: tuple[float, float], mine: NDArray[np.intp], points: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Sums (mine, n, n, 3) at points of the cells `mine`, and the share of mass left out."""
-    n = len(points)
-    spline = spline_weights(points).astype(np.float32), spline_slopes(points).astype(np.float32)
+    laws: CellLaws,
+    cell: tuple[float, float],
+    groups: list[tuple[NDArray[np.intp], FloatArray]],
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Sums (mine, n, n, 3) at n points along each axis of cells, and the share of mass left out.
+
+    For each of the groups of cells and their points.
+    """
     shape, limits = (laws.log_sums.shape[0], laws.log_sums.shape[1]), exponents(laws)
+    splines = [
+        [f(x).astype(np.float32) for f in (spline_weights, spline_slopes)] for _, x in groups
+    ]
 
-    def add(block: Block, own: tuple[FloatArray, FloatArray]) -> None:
-        add_sums(block, limits, mine, shape, cell, spline, *own)
+    def nothing() -> list[tuple[FloatArray, FloatArray]]:
+        return [
+            (np.zeros((len(mine), len(x), len(x), 3)), np.zeros(len(mine))) for mine, x in groups
+        ]
 
-    found = over_blocks(
-        laws.shares(True), lambda: (np.zeros((len(mine), n, n, 3)), np.zeros(len(mine))), add
-    )
-    out, kept = (np.add.reduce(part) for part in zip(*found, strict=True))
-    share = kept / np.exp(laws.log_sums.ravel()[mine])
-    return out, np.maximum(1.0 - share, 0.0)
+    def add(block: Block, own: list[tuple[FloatArray, FloatArray]]) -> None:
+        for (mine, _), (weights, slopes), sums in zip(groups, splines, own, strict=True):
+            add_sums(block, limits, mine, shape, cell, (weights, slopes), *sums)
+
+    found = over_blocks(laws.shares(True), nothing, add)
+    out = []
+    for (mine, _), shares in zip(groups, zip(*found, strict=True), strict=True):
+        sums, kept = (np.add.reduce(part) for part in zip(*shares, strict=True))
+        share = kept / np.exp(laws.log_sums.ravel()[mine])
+        out.append((sums, np.maximum(1.0 - share, 0.0)))
+    return out
 
 
 def _left_out(
