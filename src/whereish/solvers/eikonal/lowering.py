@@ -289,7 +289,7 @@ def _alternated(
         )
         weights = solved.values
         prices = edges.room(edges.slopes(solved.image, metric.steps))
-        if best is None and number == 2 and not first:  # a guess that needs no law yet
+        if best is None and number == 2:  # a guess that needs no law yet
             prices = _roughly_lowered(edges, weights, prices)
             continue
         law = lowered_prices(edges, weights, prices, number, products + solved.products)

@@ -53,7 +53,7 @@ _HELD = 3  # rounds, while shares rise, for which the points that matter are hel
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
 _SOLVED = range(2, 2)  # rounds of falling with weights solved again, surely and at most
 _MANY_SOLVED = range(2, 12)  # likewise with many nodes: after the first two,
-_MUCH = 1.008  # while slopes exceed that share of eps
+_MUCH = 1.008, 2e-3  # while slopes exceed that share of eps in more than this share of squares
 _HELD_WEIGHTS = range(0)  # likewise after a proof
 _MANY_ROUNDS = (14, 6)  # of falling with many nodes, before the first proof and after it
 _ROUNDS = 60
@@ -191,7 +191,7 @@ class _State:
             # turn; but not all over again where little is left, since every fall moves some paths.
             steep = np.where(slopes > least, slopes, 0.0)
             left = EdgeShares.left_by(point_grid(steep) / (1.0 - _FALL_AIM)).damped(0.0)
-            solve = number < solved.start or (number < solved.stop and worst > _MUCH)
+            solve = number < solved.start or (number < solved.stop and _much_left(slopes))
             self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
             # With weights held, slopes change where edges do.
             here = _around(_around(steep.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
@@ -240,6 +240,12 @@ class _State:
         self.shares = self.shares.times(left).at_most(self._search.most)
         self._solved = solve
         self.built = self._search.at(self.shares, self.built, solve)
+
+
+def _much_left(slopes: FloatArray) -> bool:
+    """Whether lowering with weights held would leave slopes of ln Z, and more to lower."""
+    much, share = _MUCH
+    return float((slopes.max(axis=(2, 3)) > much).mean()) > share
 
 
 def _around(values: FloatArray) -> FloatArray:
