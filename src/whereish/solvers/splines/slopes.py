@@ -33,7 +33,7 @@ from whereish.solvers.tables.blocks import laws_of_table
 
 __all__ = ["PointSlopes", "leave_out_rim", "points_between", "slopes_between", "spline_laws"]
 
-_MATTERS = 0.002  # of eps: points so much below the largest of all windows around them do not
+_MATTERS = 0.005  # of eps: points so much below the largest of all windows around them do not
 
 
 def spline_laws(built: BuiltLaw) -> NearLaws:
