@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -42,7 +42,7 @@ from whereish.solvers.eikonal.margin import framed
 from whereish.solvers.eikonal.preconditioner import approximate_inverse_factor
 from whereish.solvers.eikonal.rounding_norm import longest_side
 from whereish.solvers.eikonal.settling import Search, proof_bar, settled
-from whereish.solvers.eikonal.weights import Inverse, nonnegative_weights
+from whereish.solvers.eikonal.weights import Remembered, nonnegative_weights
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.geodesic.masses import TABLE_BITS, integer_weights
@@ -78,7 +78,8 @@ _STEEPEST = 4.0
 cell's own side is the error that counts."""
 
 _SQUARE = 1.02  # oblong cells have no shares of their own
-_BUDGET = 3  # products per round: one pass from the weights of the last
+_BUDGET = 3  # products per round: one pass from the weights of the last,
+_NEXT_BUDGET = 2  # which takes one less where what is far is known from the round before
 _SUM_BITS = 62 - TABLE_BITS  # of the largest sum of weights, as they are rounded
 _LEAST_SUM, _LARGEST_SUM = 0.25, 1.4  # times that, before they are rounded anew
 
@@ -137,11 +138,13 @@ def law_between(
     if other is not None:
         return other
     inverse = partial(approximate_inverse_factor, framed(nodes, sides, built.frame), sides)
+    solver = _Solver(Remembered(inverse))
 
     def at(shares: EdgeShares, last: BuiltLaw, solve: bool) -> BuiltLaw:
         """The law at those shares of the first edges."""
-        edges = shares.of(first_edges, last.frame, neighbours)
-        return _with_edges(last, np.minimum(edges, most), inverse if solve else None)
+        edges = np.minimum(shares.of(first_edges, last.frame, neighbours), most)
+        found = _with_edges(last, edges)
+        return solver.with_weights(found, _weights(last)) if solve else found
 
     def proof(law: BuiltLaw) -> tuple[BuiltLaw, SplineSlopes]:
         exact = _in_integers(law)
@@ -207,32 +210,45 @@ def _steepest_edges(
     return np.minimum(most, LIMIT).astype(np.uint16)
 
 
-def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16], inverse: Inverse | None) -> BuiltLaw:
-    """The law with other edges, and its weights, or new ones that are solved for from these.
+def _with_edges(built: BuiltLaw, edges: NDArray[np.uint16]) -> BuiltLaw:
+    """The law with other edges and the weights and sums of before: these are not its own as yet."""
+    metric = GraphMetric(edges, built.law.metric.quantum)
+    return replace(built, law=replace(built.law, metric=metric, rounds=built.law.rounds + 1))
 
-    `inverse` makes the preconditioner of the latter.  Sums are not those of the law as yet: in the
-    first case those before, in the second about them.
+
+@dataclass
+class _Solver:
+    """Solves for weights, round by round.
+
+    Attributes
+    ----------
+    inverse : makes the preconditioner.
+    far : what far reports have of the sums, as of the last weights: hardly changes with edges.
     """
-    law = built.law
-    metric = GraphMetric(edges, law.metric.quantum)
-    law = replace(law, metric=metric, rounds=law.rounds + 1)
-    if inverse is None:
-        return replace(built, law=law)
-    solved = nonnegative_weights(
-        metric.product,
-        NearProduct(metric),
-        inverse,
-        _weights(built),
-        aim=law.aim,
-        tolerance=residual_allowed(built.promised),
-        budget=_BUDGET,
-    )
-    largest = float(solved.image.max())
-    counts = integer_weights(solved.values, largest)
-    scale = float(counts.max()) / float(solved.values.max()) * float(law.table[0])
-    sums = np.rint(solved.image * scale).astype(np.uint64)
-    products = law.products + solved.products
-    return replace(built, law=replace(law, weights=counts, sums=sums, products=products))
+
+    inverse: Remembered
+    far: FloatArray | None = None
+
+    def with_weights(self, built: BuiltLaw, start: FloatArray) -> BuiltLaw:
+        """The law with weights that are solved for, from others, and about its sums."""
+        law = built.law
+        solved = nonnegative_weights(
+            law.metric.product,
+            NearProduct(law.metric),
+            self.inverse,
+            start,
+            aim=law.aim,
+            tolerance=residual_allowed(built.promised),
+            budget=_BUDGET if self.far is None else _NEXT_BUDGET,
+            far=self.far,
+        )
+        self.far = np.asarray(solved.far)
+        largest = float(solved.image.max())
+        counts = integer_weights(solved.values, largest)
+        scale = float(counts.max()) / float(solved.values.max()) * float(law.table[0])
+        sums = np.rint(solved.image * scale).astype(np.uint64)
+        products = law.products + solved.products
+        return replace(built, law=replace(law, weights=counts, sums=sums, products=products))
 
 
 def _weights(built: BuiltLaw) -> FloatArray:

@@ -30,7 +30,7 @@ from whereish.errors import SolverError
 from whereish.privacy.maps.privacy_map import log_laplacian
 from whereish.solvers.eikonal.preconditioner import Factor
 
-__all__ = ["Inverse", "Weights", "closed_form_weights", "nonnegative_weights"]
+__all__ = ["Inverse", "Remembered", "Weights", "closed_form_weights", "nonnegative_weights"]
 
 Product: TypeAlias = Callable[[FloatArray], FloatArray]
 """v -> E·v."""
@@ -50,6 +50,20 @@ _FAR_OUT = 30.0  # times the largest weight: nothing below that becomes a weight
 _STALE = 0.002  # of the cells changed since the factor was made: time for another
 
 
+@dataclass
+class Remembered:
+    """A preconditioner's factor for about the cells that are free: the last one while it serves."""
+
+    inverse: Inverse
+    _known: tuple[NDArray[np.bool_], Factor] | None = None
+
+    def __call__(self, free: NDArray[np.bool_]) -> Factor:
+        known = self._known
+        if known is None or (known[0] != free).mean() > _STALE:
+            known = self._known = free.copy(), self.inverse(free)
+        return known[1]
+
+
 @dataclass(frozen=True, eq=False)
 class Weights:
     """Nonnegative weights, and how they were found.
@@ -61,6 +75,7 @@ class Weights:
     residual : largest |(E·w)(u) - b(u)| over the cells with w > 0.
     products : products with E that it took; those with the near part of it are not counted.
     image : E·w, to the rounding of single precision.
+    far : what of that is far, (E - N)·w; 0 unless they were solved for.
     """
 
     values: FloatArray
@@ -68,13 +83,21 @@ class Weights:
     residual: float
     products: int
     image: FloatArray
+    far: FloatArray | float = 0.0
 
     @classmethod
-    def of(cls, values: FloatArray, image: FloatArray, aim: FloatArray, products: int) -> Self:
+    def of(
+        cls,
+        values: FloatArray,
+        image: FloatArray,
+        aim: FloatArray,
+        products: int,
+        far: FloatArray | float = 0.0,
+    ) -> Self:
         """With what follows from the weights, E·w and b."""
         zero = values == 0
         residual = float(np.where(zero, 0.0, np.abs(image - aim)).max())
-        return cls(values, int(zero.sum()), residual, products, image)
+        return cls(values, int(zero.sum()), residual, products, image, far)
 
 
 def closed_form_weights(eps: FloatArray, cell: tuple[float, float]) -> FloatArray:
@@ -105,7 +128,6 @@ class _Exchange:
     image: FloatArray
     free: NDArray[np.bool_]
     products: int = 0
-    _known: tuple[NDArray[np.bool_], Factor] | None = None
 
     def solve(self, target: FloatArray, tolerance: float, budget: float, hopeless: Hopeless) -> End:
         """Move to the minimum for b = `target`, to `tolerance`, by `budget` products; how it ended.
@@ -158,7 +180,7 @@ class _Exchange:
         direction, rz, first = np.zeros_like(residual), 1.0, True
         lowest = -_FAR_OUT * float(self.weights.max())
         while np.abs(residual).max() > tolerance and self.products < end:
-            z = np.where(self.free, self._factor().preconditioned(residual), 0.0)
+            z = np.where(self.free, self.inverse(self.free).preconditioned(residual), 0.0)
             rz, previous = float(residual @ z), rz
             direction = z if first else z + (rz / previous) * direction
             first = False
@@ -172,13 +194,6 @@ class _Exchange:
             residual = np.where(self.free, target - self.image, 0.0)
             if self.weights.min() < lowest:  # nor is a minimum far outside of any use
                 break
-
-    def _factor(self) -> Factor:
-        """The preconditioner's factor, for about the cells that are free."""
-        known = self._known
-        if known is None or (known[0] != self.free).mean() > _STALE:
-            known = self._known = self.free.copy(), self.inverse(self.free)
-        return known[1]
 
 
 def _energy(weights: FloatArray, image: FloatArray, target: FloatArray) -> float:
@@ -196,6 +211,7 @@ def nonnegative_weights(
     tolerance: float = 1e-5,
     budget: int = 1000,
     hopeless: Hopeless | None = None,
+    far: FloatArray | None = None,
 ) -> Weights:
     """Minimise w'Ew/2 - b'w over w >= 0.
 
@@ -218,15 +234,17 @@ def nonnegative_weights(
         returned.
     hopeless : asked about E·w - b and its residual once cells are dropped, says whether the caller
         will not use these weights as they are; then, too, they are returned.
+    far : about (E - N)·v for the guess v, if that is known: it saves a product.
     """
     free = start > 0
     first = np.where(free, start, 0.0)
-    image = product(first)
+    near_image = near(first)
+    image = product(first) if far is None else near_image + far
     aim = np.ones_like(first) if aim is None else aim
     scale = float(first @ aim) / float(first @ image)  # the best multiple of the guess
     first, image = scale * first, scale * image
-    solver = _Exchange(near, inverse, first, near(first), free)
-    found = Weights.of(first, image, aim, 1)
+    solver = _Exchange(near, Remembered(inverse), first, scale * near_image, free)
+    found = Weights.of(first, image, aim, 1 if far is None else 0)
     while (left := budget - found.products - _NEAR_COST * solver.products) > 0:
         rough = max(tolerance / 2, min(found.residual / 20, _FIRST_ROUGH * tolerance))
         target = aim - (found.image - solver.image)
@@ -236,7 +254,8 @@ def nonnegative_weights(
             raise SolverError(
                 "the weights of the privacy map did not converge; is the map extreme?"
             )
-        found = Weights.of(weights, product(weights), aim, found.products + 1)
+        image = product(weights)
+        found = Weights.of(weights, image, aim, found.products + 1, image - solver.image)
         if end == "hopeless" or (end == "reached" and found.residual <= tolerance):
             break
     return found
