@@ -8,6 +8,9 @@ __all__ = ["MUTANTS"]
 
 _BOUND = "src/whereish/solvers/splines/bound.py"
 _BLOCKS = "src/whereish/solvers/splines/blocks.py"
+_CONTROLS = "src/whereish/solvers/splines/lanes/controls.py"
+_LANES = "src/whereish/solvers/splines/lanes/code.py"
+_LEVELS = "src/whereish/solvers/splines/levels.py"
 _COIN = "src/whereish/sampling/spline_coin.py"
 _LOWERING = "src/whereish/solvers/eikonal/lowering.py"
 _HOLDS = "tests/solvers/eikonal/test_between.py::test_the_certified_slope_holds_at_every_place"
@@ -94,7 +97,7 @@ MUTANTS = (
     ),
     Mutant(
         "the inner halves of the rim left out in place of the outer",
-        _BOUND,
+        _LEVELS,
         "out[0, :, 0], out[-1, :, 1] = True, True",
         "out[0, :, 1], out[-1, :, 0] = True, True",
         (_RIM,),
@@ -102,7 +105,7 @@ MUTANTS = (
     ),
     Mutant(
         "levels on quarters of sixteenths as if each were the first",
-        _BLOCKS,
+        _LEVELS,
         "down, across = (which // 2) * 0.5, (which % 2) * 0.5",
         "down, across = 0.0, 0.0",
         (_QUARTERS,),
@@ -110,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "levels between centres at their highest",
-        _BOUND,
+        _LEVELS,
         "fine[a, b] = (1 - s) * line[:, :-1] + s * line[:, 1:]",
         "fine[a, b] = np.maximum(line[:, :-1], line[:, 1:])",
         (_HOLDS, _REFUTED),
@@ -126,9 +129,9 @@ MUTANTS = (
     ),
     Mutant(
         "the middle of a gradient at its west end",
-        _BLOCKS,
-        "VX[3 * s + 1, k] = h * (west + east) - mean[3 * s + 1, 0]",
-        "VX[3 * s + 1, k] = west - mean[3 * s + 1, 0]",
+        _CONTROLS,
+        "V[k], V[_1 + k], V[_2 + k] = west - m0, middle * (west + east) - m1, east - m2",
+        "V[k], V[_1 + k], V[_2 + k] = west - m0, west - m1, east - m2",
         (
             "tests/solvers/eikonal/test_between.py"
             "::test_the_bound_is_close_and_nearly_the_whole_map_is_used",
@@ -140,7 +143,7 @@ MUTANTS = (
     ),
     Mutant(
         "the upper half of a square in place of the lower",
-        _BLOCKS,
+        _CONTROLS,
         "_half(V[part], scratch, 3, 1, which >= 2)",
         "_half(V[part], scratch, 3, 1, True)",
         (_HOLDS, _REFUTED),
@@ -164,9 +167,9 @@ MUTANTS = (
     ),
     Mutant(
         "moments of the wrong axis",
-        _BLOCKS,
-        "o[2] += total(gy, q)",
-        "o[1] += total(gy, q)",
+        _LANES,
+        "(mass, mass * across, mass * down)",
+        "(mass, mass * down, mass * across)",
         (_MEAN, _HOLDS),
         "the mean slope is another one",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whereish.solvers.splines.blocks import _quarter_levels
+from whereish.solvers.splines.levels import quarter_levels
 
 
 def test_levels_of_quarters_are_those_of_the_square():
@@ -22,7 +22,7 @@ def test_levels_of_quarters_are_those_of_the_square():
     square = inverse(0.0, 0.0, 1.0).astype(np.float32)
     out = np.empty(9, np.float32)
     for which in range(4):
-        _quarter_levels(square, which, out)
+        quarter_levels(square, which, out)
         np.testing.assert_allclose(out, inverse(which // 2 / 2, which % 2 / 2, 0.5), rtol=1e-6)
-    _quarter_levels(np.zeros(9, np.float32), 1, out)
+    quarter_levels(np.zeros(9, np.float32), 1, out)
     assert not out.any()

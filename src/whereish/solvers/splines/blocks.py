@@ -22,6 +22,7 @@ from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.splines.lanes.controls import gradients, quarter, room
 from whereish.solvers.splines.lanes.operations import add_at_point, columns, total, worst
+from whereish.solvers.splines.levels import quarter_levels
 
 __all__ = [
     "Block",
@@ -175,26 +176,6 @@ def _fourth_less_mean(strip: Any, fourth: Any, mean: Any, out: Any) -> None:
 
 
 @kernel
-def _quarter_levels(inverse: Any, which: int, out: Any) -> None:
-    """1/eps^2 at the control points of a quarter of a square on which eps is bilinear.
-
-    `inverse` are those of the square, all 0 where there is no place.
-    """
-    out[:] = np.float32(0.0)
-    if inverse[0] == 0.0:
-        return
-    down, across = (which // 2) * 0.5, (which % 2) * 0.5
-    a, b = 1.0 / np.sqrt(np.float64(inverse[0])), 1.0 / np.sqrt(np.float64(inverse[2]))
-    c, d = 1.0 / np.sqrt(np.float64(inverse[6])), 1.0 / np.sqrt(np.float64(inverse[8]))
-    for r in range(3):
-        t = down + 0.25 * r
-        for s in range(3):
-            u = across + 0.25 * s
-            e = (1.0 - t) * ((1.0 - u) * a + u * b) + t * ((1.0 - u) * c + u * d)
-            out[3 * r + s] = np.float32(1.0 / (e * e))
-
-
-@kernel
 def raise_fine_slopes(
     block: Block,
     mine: NDArray[np.int64],
@@ -246,6 +227,6 @@ def raise_fine_slopes(
                     found = 0.0
                     for which in range(4):
                         quarter(S, piece, scratch, which)
-                        _quarter_levels(inverses, which, inverse)
+                        quarter_levels(inverses, which, inverse)
                         found = max(found, np.sqrt(worst(piece, inverse)))
                 best[index] = max(best[index], found + off)

@@ -62,6 +62,7 @@ from whereish.solvers.splines.interpolation import (
     quadratic_near,
     quadratics_near,
 )
+from whereish.solvers.splines.levels import level_controls, outer_quarters
 from whereish.solvers.splines.passes import Shares, over_blocks
 from whereish.solvers.splines.weights import spline_slopes, spline_weights
 
@@ -150,7 +151,7 @@ def largest_slopes(
     bar /= 1.0 + 2.0 * _ROUNDING  # what is below it must be so with its roundings, too
     unit = max(cell)  # single precision has no room for squares of metres and their inverses
     cell, levels = (cell[0] / unit, cell[1] / unit), levels * unit
-    e1, e2, e4 = _level_controls(levels)
+    e1, e2, e4 = level_controls(levels)
     least = e4.min(axis=(1, 2))
     mean = _mean(laws, cell, least * _PROVEN)
     shape = (levels.shape[0] - 1, levels.shape[1] - 1)
@@ -162,7 +163,7 @@ def largest_slopes(
     if not known.all():
         i1, i2, i4 = ((1.0 / e**2).astype(np.float32) for e in (e1, e2, e4))
         if half_rim:
-            outside = _outer_quarters(shape)
+            outside = outer_quarters(shape)
             i2[outside], i4[np.repeat(outside, 4, axis=1)] = 0.0, 0.0
         inverse = (i1, i2, i4)
         controls, start = mean.controls.astype(np.float32), best
@@ -372,42 +373,3 @@ def _least_normaliser(
     room = gap * math.hypot(*cell) * (largest + np.hypot(along, across))
     found = np.log(mass) - shared - room[:, None, None]
     return float(min(1.0, math.exp(float(found.min()))))
-
-
-def _outer_quarters(shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """(cells, 4) which quarters of cells lie in the outer halves of the outermost."""
-    rows, cols = shape
-    out = np.zeros((rows, cols, 2, 2), np.bool_)
-    if rows > 1:
-        out[0, :, 0], out[-1, :, 1] = True, True
-    if cols > 1:
-        out[:, 0, :, 0], out[:, -1, :, 1] = True, True
-    return out.reshape(-1, 4)
-
-
-def _level_controls(levels: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Bernstein coefficients (cells, 9), (cells, 4, 9), (cells, 16, 9) of eps.
-
-    eps is bilinear: its coefficients of degree (2, 2) on a square are its values at corners and
-    middles.
-    """
-    ends = np.linspace(0.0, 1.0, 9)
-    low, high = levels[:-1], levels[1:]
-    fine = np.empty((9, 9, low.shape[0], low.shape[1] - 1))
-    for a, t in enumerate(ends):
-        line = (1 - t) * low + t * high
-        for b, s in enumerate(ends):
-            fine[a, b] = (1 - s) * line[:, :-1] + s * line[:, 1:]
-    flat = fine.reshape(9, 9, -1)
-    whole = flat[::4, ::4].reshape(9, -1)
-    quarters = np.empty((4, 9, flat.shape[2]))
-    sixteenths = np.empty((16, 9, flat.shape[2]))
-    for m in range(4):
-        a, b = 4 * (m // 2), 4 * (m % 2)
-        quarters[m] = flat[a : a + 5 : 2, b : b + 5 : 2].reshape(9, -1)
-        for n in range(4):
-            p, q = a + 2 * (n // 2), b + 2 * (n % 2)
-            sixteenths[4 * m + n] = flat[p : p + 3, q : q + 3].reshape(9, -1)
-    return tuple(  # type: ignore[return-value]
-        np.ascontiguousarray(np.moveaxis(e, -1, 0)) for e in (whole, quarters, sixteenths)
-    )
