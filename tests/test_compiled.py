@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import whereish
-from whereish.compiled import kernel
+from whereish.compiled import kernel, lazy_intrinsic
 from whereish.compiled.digest import digest
 from whereish.mechanisms.noise import planar_laplace
 
@@ -208,6 +209,31 @@ def test_the_digest_follows_what_is_computed_and_nothing_else():
     assert digest_of(f"C = 1.0\n{base}".replace("x + C", "x - C")) != first
     with pytest.raises(TypeError, match="a kernel names C, a dict"):
         digest_of(f"C = {{}}\n{base}")
+
+
+def test_the_digest_follows_the_code_of_operations_and_what_that_stands_on(tmp_path, monkeypatch):
+    """Vectors of LLVM's language are written in modules that import others of the package."""
+    home, stand = ModuleType("whereish.toy_code"), ModuleType("whereish.toy_vectors")
+    for module in (home, stand):
+        module.__file__ = str(tmp_path / f"{module.__name__}.py")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    class Vector:
+        __module__ = stand.__name__
+
+    home.Vector = Vector  # type: ignore[attr-defined]
+    operation = lazy_intrinsic(home.__name__, "add")
+    names: dict = {"operation": operation, "__name__": "toy"}
+    exec("def outer(x):\n    return operation(x)", names)
+
+    def digest_of(code: str, below: str) -> str:
+        Path(home.__file__ or "").write_text(code)
+        Path(stand.__file__ or "").write_text(below)
+        return digest(names["outer"], "")
+
+    first = digest_of("1", "1")
+    assert digest_of("1", "1") == first
+    assert len({first, digest_of("2", "1"), digest_of("1", "2")}) == 3
 
 
 def test_kernels_are_pickled_by_name():

@@ -46,6 +46,7 @@ _MANY_BAR = 0.9997  # likewise with many nodes, where that costs as much as the 
 _RISING = (6, 4)  # rounds in which shares may rise, before the first proof and after it
 _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
 _MANY_RISING = 4  # rounds in which shares may rise then
+_FEW = 3e-3  # of the squares: the rounds after the first proof lower these, and no others
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
 _WORTH = 5e-3  # above eps in a proof: that much of the map is worth further rounds,
 _TRIES = 2  # and a proof after them, until there have been so many
@@ -53,7 +54,8 @@ _HELD = 3  # rounds, while shares rise, for which the points that matter are hel
 _LOCAL_ROUNDS = 40  # that fall; then all edges fall alike
 _SOLVED = range(2, 2)  # rounds of falling with weights solved again, surely and at most
 _MANY_SOLVED = range(2, 12)  # likewise with many nodes: after the first two,
-_MUCH = 1.008, 2e-3  # while slopes exceed that share of eps in more than this share of squares
+_MUCH = 1.008  # while slopes exceed that share of eps
+_IN_MANY = 2e-3  # of the squares
 _HELD_WEIGHTS = range(0)  # likewise after a proof
 _MANY_ROUNDS = (14, 6)  # of falling with many nodes, before the first proof and after it
 _ROUNDS = 60
@@ -122,7 +124,7 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
     of which points knew nothing, rounds and proof are tried again, and the better law is kept.
     """
     state.rise(_MANY_RISING)
-    state.fall(_MANY_SOLVED, _MANY_ROUNDS[0], above=_NEARLY)
+    state.fall(_MANY_SOLVED, _MANY_ROUNDS[0], above=_NEARLY, few=_FEW)
     state.learn(search.proof(state.built)[1])
     share, most = 1.0 - _NEARLY, 0.0
     for left in reversed(range(_TRIES)):
@@ -170,14 +172,20 @@ class _State:
             self._take(EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(_DAMPED))
 
     def fall(
-        self, solved: range, rounds: int = _ROUNDS, *, above: float = 0.0, least: float = 0.0
+        self,
+        solved: range,
+        rounds: int = _ROUNDS,
+        *,
+        above: float = 0.0,
+        least: float = 0.0,
+        few: float = 0.0,
     ) -> None:
         """Rounds in which shares fall, until no slope at a point exceeds eps by a share `above`.
 
         In the first of them, `solved.start`, weights are solved again, then up to `solved.stop`
         while slopes exceed eps by much; then they are held: lowering much with weights held would
         leave slopes of ln Z, and with them more to lower.  Shares fall beside slopes of more than
-        `least`.
+        `least`.  That a share of squares is steeper may be `few` enough.
         """
         changed = None
         for number in range(rounds):
@@ -185,13 +193,15 @@ class _State:
             if changed is not None and slopes.max() <= 1.0 + above:
                 slopes = self._slopes(False)
             worst = float(slopes.max())
-            if worst <= 1.0 + above:
+            if worst <= 1.0 + above or _share_above(slopes, 1.0 + above) < few:
                 return
             # All that is within the aim falls, or else neighbours would push each other over in
             # turn; but not all over again where little is left, since every fall moves some paths.
             steep = np.where(slopes > least, slopes, 0.0)
             left = EdgeShares.left_by(point_grid(steep) / (1.0 - _FALL_AIM)).damped(0.0)
-            solve = number < solved.start or (number < solved.stop and _much_left(slopes))
+            solve = number < solved.start or (
+                number < solved.stop and _share_above(slopes, _MUCH) > _IN_MANY
+            )
             self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
             # With weights held, slopes change where edges do.
             here = _around(_around(steep.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
@@ -242,10 +252,9 @@ class _State:
         self.built = self._search.at(self.shares, self.built, solve)
 
 
-def _much_left(slopes: FloatArray) -> bool:
-    """Whether lowering with weights held would leave slopes of ln Z, and more to lower."""
-    much, share = _MUCH
-    return float((slopes.max(axis=(2, 3)) > much).mean()) > share
+def _share_above(slopes: FloatArray, level: float) -> float:
+    """The share of squares that are steeper somewhere."""
+    return float((slopes.max(axis=(2, 3)) > level).mean())
 
 
 def _around(values: FloatArray) -> FloatArray:
