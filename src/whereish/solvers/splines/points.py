@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,10 @@ PARTS = 4
 
 _POINTS: FloatArray = np.linspace(-0.5, 0.5, PARTS + 1)
 _SPLINE = tuple(f(_POINTS).astype(np.float32) for f in (spline_weights, spline_slopes))
+
+_NO_SUMS: FloatArray = np.zeros((0, 3))
+_NO_MEANS, _NO_SLOPES = np.zeros((0, 2), np.float32), np.zeros(0, np.float32)
+"""Where one of the two is not asked for."""
 
 
 NearBlock: TypeAlias = tuple[
@@ -136,25 +140,17 @@ def sampled_means(laws: NearLaws, cell: tuple[float, float], chosen: Chosen) -> 
 
     Per longer side of a cell; 0 at points that are not `chosen`.
     """
-    points, which = _listed(chosen)
-    limits, sides, shape = exponents(laws), _in_longer(cell), chosen.shape[:2]
+    listed, limits, sides = _Listed.of(chosen), exponents(laws), _in_longer(cell)
+    shape, points = chosen.shape[:2], listed.points
 
     def add(block: NearBlock, out: FloatArray) -> None:
-        _add_sums(block, limits, points, shape, sides, _SPLINE, out)
+        _look(block, limits, points, shape, sides, _SPLINE, _NO_MEANS, out, _NO_SLOPES)
 
-    sums = np.add.reduce(over_blocks(laws.near(), lambda: np.zeros((len(which), 3)), add))
-    means = np.zeros((chosen.size, 2))
-    means[which] = sums[:, 1:] / np.where(sums[:, :1] > 0.0, sums[:, :1], 1.0)
-    return means.reshape(*chosen.shape, 2)
+    return listed.means(over_blocks(laws.near(), lambda: np.zeros((len(listed.which), 3)), add))
 
 
 def sampled_slopes(
-    laws: NearLaws,
-    levels: FloatArray,
-    cell: tuple[float, float],
-    *,
-    chosen: Chosen | None = None,
-    means: FloatArray | None = None,
+    laws: NearLaws, levels: FloatArray, cell: tuple[float, float], chosen: Chosen, means: FloatArray
 ) -> FloatArray:
     """(rows, cols, 5, 5) the largest |grad ln P| / eps over all reports at points of every square.
 
@@ -162,42 +158,60 @@ def sampled_slopes(
 
     Parameters
     ----------
-    chosen : which points to look at, among :func:`all_points`; None for all.  The others are 0.
-    means : those of :func:`sampled_means`, if they are known.
+    chosen : which points to look at, among :func:`all_points`.  The others are 0.
+    means : those of :func:`sampled_means`.
     """
-    rows, cols = laws.log_sums.shape
-    chosen = all_points((rows, cols)) if chosen is None else chosen
-    means = sampled_means(laws, cell, chosen) if means is None else means
-    points, which = _listed(chosen)
-    own = means.reshape(-1, 2)[which].astype(np.float32)
-    sides = _in_longer(cell)
+    listed, limits, sides = _Listed.of(chosen), exponents(laws), _in_longer(cell)
+    shape, points = chosen.shape[:2], listed.points
+    own = means.reshape(-1, 2)[listed.which].astype(np.float32)
 
     def look(block: NearBlock, out: NDArray[np.float32]) -> None:
-        _raise_points(block, points, (rows, cols), sides, _SPLINE, own, out)
+        _look(block, limits, points, shape, sides, _SPLINE, own, _NO_SUMS, out)
 
-    found = over_blocks(laws.near(), lambda: np.zeros(len(which), np.float32), look)
-    flat = np.zeros(chosen.size)
-    flat[which] = np.maximum.reduce(found)
-    best = flat.reshape(chosen.shape)
-    share_points(best)
-    t = _POINTS + 0.5
-    ends = np.stack([1.0 - t, t])
-    four = np.stack([[levels[a : a + rows, b : b + cols] for b in (0, 1)] for a in (0, 1)])
-    eps = np.einsum("ax,by,abij->ijxy", ends, ends, four) * max(cell)
-    return np.asarray(np.sqrt(best) / eps)
+    found = over_blocks(laws.near(), lambda: np.zeros(len(own), np.float32), look)
+    return listed.slopes(found, levels, cell)
+
+
+@dataclass(frozen=True, eq=False)
+class _Listed:
+    """Points one after another: where those of each square begin, and their numbers in it."""
+
+    points: tuple[IntArray, IntArray]
+    which: NDArray[np.intp]
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, chosen: Chosen) -> Self:
+        flat = chosen.reshape(-1, chosen.shape[2] * chosen.shape[3])
+        which = np.flatnonzero(flat)
+        first = np.concatenate([[0], np.cumsum(flat.sum(axis=1))]).astype(np.int64)
+        return cls((first, (which % flat.shape[1]).astype(np.int64)), which, chosen.shape)
+
+    def means(self, found: list[FloatArray]) -> FloatArray:
+        """Means from the sums of shares of the reports."""
+        sums = np.add.reduce(found)
+        means = np.zeros((math.prod(self.shape), 2))
+        means[self.which] = sums[:, 1:] / np.where(sums[:, :1] > 0.0, sums[:, :1], 1.0)
+        return means.reshape(*self.shape, 2)
+
+    def slopes(
+        self, found: list[NDArray[np.float32]], levels: FloatArray, cell: tuple[float, float]
+    ) -> FloatArray:
+        """Slopes from the largest |G - m|^2 of shares of the reports."""
+        flat = np.zeros(math.prod(self.shape))
+        flat[self.which] = np.maximum.reduce(found)
+        best, (rows, cols) = flat.reshape(self.shape), self.shape[:2]
+        share_points(best)
+        t = _POINTS + 0.5
+        ends = np.stack([1.0 - t, t])
+        four = np.stack([[levels[a : a + rows, b : b + cols] for b in (0, 1)] for a in (0, 1)])
+        eps = np.einsum("ax,by,abij->ijxy", ends, ends, four) * max(cell)
+        return np.asarray(np.sqrt(best) / eps)
 
 
 def _in_longer(cell: tuple[float, float]) -> tuple[float, float]:
     """Sides of a cell in units of the longer: single precision has no room for metres squared."""
     return cell[0] / max(cell), cell[1] / max(cell)
-
-
-def _listed(chosen: Chosen) -> tuple[tuple[IntArray, IntArray], NDArray[np.intp]]:
-    """Where the points of each square begin in a list, their numbers in it; their flat indices."""
-    flat = chosen.reshape(-1, chosen.shape[2] * chosen.shape[3])
-    which = np.flatnonzero(flat)
-    first = np.concatenate([[0], np.cumsum(flat.sum(axis=1))]).astype(np.int64)
-    return (first, (which % flat.shape[1]).astype(np.int64)), which
 
 
 def point_grid(values: FloatArray) -> FloatArray:
@@ -220,11 +234,20 @@ def _nodes_around(i: int, j: int, shape: Any, where: Any, cells: Any) -> None:
 
 
 @kernel
-def _add_sums(
-    block: Any, limits: Any, points: Any, shape: Any, cell: Any, spline: Any, out: Any
+def _look(
+    block: Any,
+    limits: Any,
+    points: Any,
+    shape: Any,
+    cell: Any,
+    spline: Any,
+    means: Any,
+    sums: Any,
+    best: Any,
 ) -> None:
-    """Add a block's masses and masses times G_x, G_y at the points of each square to `out`.
+    """Add a block's masses and masses times G_x, G_y at the points of each square to `sums`.
 
+    And raise `best` to the largest |G - m|^2 over its reports.  One of the two may be empty.
     `points` are listed square by square: where each begins, and their numbers in it, in order.
     """
     D, shares, seen, where, masses, most = block
@@ -236,9 +259,11 @@ def _add_sums(
     nine, middle = np.empty((10, LANES), np.float32), np.arange(9)
     for i in range(shape[0]):
         for j in range(seen[i, 0], seen[i, 1]):
-            here = i * shape[1] + j
-            own = where[0] + i * where[1] + j
-            if first[here] == first[here + 1] or most - masses[0] * least(D, own) < floor[here]:
+            here, own = i * shape[1] + j, where[0] + i * where[1] + j
+            if first[here] == first[here + 1]:
+                continue
+            counts = len(sums) > 0 and most - masses[0] * least(D, own) >= floor[here]
+            if not counts and len(best) == 0:
                 continue
             _nodes_around(i, j, shape, where, cells)
             around_node(D, cells, shares, masses, nine)
@@ -249,33 +274,9 @@ def _add_sums(
                 if v != row:
                     columns(nine, 4, middle, at_point(spline, v, ih), sides)
                     row = v
-                add_at_point(sides, nine, 9, at_point(spline, h, iw), fall, out, point)
-
-
-@kernel
-def _raise_points(
-    block: Any, points: Any, shape: Any, cell: Any, spline: Any, means: Any, best: Any
-) -> None:
-    """Raise `best` to the largest |G - m|^2 over a block's reports at the points of each square."""
-    D, shares, seen, where, masses, _ = block
-    first, which = points
-    count = len(spline[0])
-    ih, iw = np.float32(1.0 / cell[0]), np.float32(1.0 / cell[1])
-    cells, sides = np.empty(9, np.int64), np.empty((6, LANES), np.float32)
-    nine, middle = np.empty((10, LANES), np.float32), np.arange(9)
-    for i in range(shape[0]):
-        for j in range(seen[i, 0], seen[i, 1]):
-            here = i * shape[1] + j
-            if first[here] == first[here + 1]:
-                continue
-            _nodes_around(i, j, shape, where, cells)
-            around_node(D, cells, shares, masses, nine)
-            row = -1
-            for point in range(first[here], first[here + 1]):
-                v, h = which[point] // count, which[point] % count
-                if v != row:
-                    columns(nine, 4, middle, at_point(spline, v, ih), sides)
-                    row = v
-                mean = means[point, 0], means[point, 1]
-                found = steepest_at_point(sides, at_point(spline, h, iw), mean)
-                best[point] = max(best[point], found)
+                along = at_point(spline, h, iw)
+                if counts:
+                    add_at_point(sides, nine, 9, along, fall, sums, point)
+                if len(best):
+                    mean = means[point, 0], means[point, 1]
+                    best[point] = max(best[point], steepest_at_point(sides, along, mean))

@@ -133,7 +133,7 @@ class PointSlopes:
         self._chosen = self._chosen | (self._points & wanted)
 
     def _slopes(self, laws: NearLaws, chosen: Chosen, means: FloatArray) -> FloatArray:
-        return sampled_slopes(laws, self._levels, self._sides, chosen=chosen, means=means)
+        return sampled_slopes(laws, self._levels, self._sides, chosen, means)
 
 
 def _matter(slopes: FloatArray) -> Chosen:

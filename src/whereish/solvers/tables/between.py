@@ -167,7 +167,7 @@ class _Search:
         laws = laws_of_table(built.table)
         chosen = self._inside if whole else self._points
         means = sampled_means(laws, self._sides, chosen)
-        slopes = sampled_slopes(laws, self._levels, self._sides, chosen=chosen, means=means)
+        slopes = sampled_slopes(laws, self._levels, self._sides, chosen, means)
         if whole:
             self._points = chosen & (slopes > _STEEP)
         return means, slopes.max(axis=(2, 3))
