@@ -28,6 +28,7 @@ _PIECES = (
 )
 _FOURTHS_OF = "tests/solvers/splines/test_mean.py::test_the_slope_is_looked_for_on_every_sixteenth"
 _RIM = "tests/solvers/eikonal/test_between.py::test_a_steep_rim_is_seen"
+_OPERATIONS = "tests/solvers/splines/test_lanes.py"
 _QUARTERS = (
     "tests/solvers/splines/test_quarters.py::test_levels_of_quarters_are_those_of_the_square"
 )
@@ -260,5 +261,40 @@ MUTANTS = (
         "return found, status >= 0",
         (_TABLE + "::test_reports_follow_the_geometric_mean_and_no_near_miss",),
         "reports follow the arithmetic mean, which is steeper than what is certified",
+    ),
+    Mutant(
+        "a bound that is no number is none",
+        _LANES,
+        'ir.Constant(_FLOAT, float("inf")),',
+        "ir.Constant(_FLOAT, 0.0),",
+        (_OPERATIONS + "::test_what_is_not_a_number_is_never_small",),
+        "what cannot be bounded is certified",
+    ),
+    Mutant(
+        "slopes of far reports as if masses had no tail",
+        _LANES,
+        "fall = Floats.all(builder, quantum) * near / mass",
+        "fall = Floats.all(builder, quantum)",
+        (_OPERATIONS + "::test_distances_become_logarithms_and_masses",),
+        "rounds lower what is not steep",
+    ),
+    Mutant(
+        "an exponential halved once too seldom",
+        _LANES,
+        "with cgutils.for_range(builder, halvings):",
+        "with cgutils.for_range(builder, builder.lshr(halvings, ir.Constant(halvings.type, 1))):",
+        (_OPERATIONS + "::test_sums_and_slopes_at_a_point", _MEAN),
+        "the mean slope is another one",
+    ),
+    Mutant(
+        "a digest of an operation's own module alone",
+        "src/whereish/compiled/digest.py",
+        "for home in _homes(value.home)",
+        "for home in [value.home]",
+        (
+            "tests/test_compiled.py"
+            "::test_the_digest_follows_the_code_of_operations_and_what_that_stands_on",
+        ),
+        "machine code of before is used after what it stands on has changed",
     ),
 )

@@ -67,13 +67,14 @@ def test_reports_in_a_frame_and_along_a_line_are_nodes():
 
 def test_a_file_that_was_proven_more_sharply_is_read(tmp_path, monkeypatch):
     """As files of many nodes of before: what is bounded less sharply now must not refuse them."""
-    rng = np.random.default_rng(5)
-    n = int(rng.integers(4, 9))
-    levels = 1e-3 * np.exp(0.3 * rng.normal(size=(n, n)))
-    mechanism = wh.EikonalMechanism.build(wh.PrivacyMap(levels, "500 m"))
-    assert mechanism.factor < 0.9993
-    eps, sides = mechanism.map.plane_levels(1.0), mechanism.map.sides
-    bounds = slopes_between(mechanism.built, eps, sides, bar=settling._MANY_BAR).factors
+    for seed in range(20):  # which maps are such depends on the last bits
+        rng = np.random.default_rng(seed)
+        levels = 1e-3 * np.exp(0.3 * rng.normal(size=(5, 5)))
+        mechanism = wh.EikonalMechanism.build(wh.PrivacyMap(levels, "500 m"))
+        eps, sides = mechanism.map.plane_levels(1.0), mechanism.map.sides
+        bounds = slopes_between(mechanism.built, eps, sides, bar=settling._MANY_BAR).factors
+        if bounds.max() > mechanism.factor:
+            break
     assert bounds.max() > mechanism.factor
     mechanism.save(tmp_path / "sharp.npz")
     monkeypatch.setattr(settling, "_MANY", 1)

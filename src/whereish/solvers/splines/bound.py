@@ -277,10 +277,13 @@ def _halvings(change: tuple[FloatArray, FloatArray]) -> NDArray[np.int64]:
     return np.ceil(np.log2(ratio)).astype(np.int64)
 
 
-def exponents(laws: CellLaws) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Logarithms below which a cell's masses are left out of sums, and halvings of exponents."""
+def exponents(laws: CellLaws, far: float = _FAR) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Logarithms below which a cell's masses are left out of sums, and halvings of exponents.
+
+    Masses that are so `far` all around, in nats, are left out.
+    """
     change = laws.change
-    floor = (-(_FAR + change[0] + change[1])).astype(np.float32).ravel()
+    floor = (-(far + change[0] + change[1])).astype(np.float32).ravel()
     return floor, _halvings(change).ravel()
 
 

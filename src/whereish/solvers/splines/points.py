@@ -53,6 +53,9 @@ PARTS = 4
 _POINTS: FloatArray = np.linspace(-0.5, 0.5, PARTS + 1)
 _SPLINE = tuple(f(_POINTS).astype(np.float32) for f in (spline_weights, spline_slopes))
 
+_FAR = 11.0
+"""Nats: what lies farther has 2e-4 of the mass."""
+
 _NO_SUMS: FloatArray = np.zeros((0, 3))
 _NO_MEANS, _NO_SLOPES = np.zeros((0, 2), np.float32), np.zeros(0, np.float32)
 """Where one of the two is not asked for."""
@@ -78,10 +81,10 @@ class NearLaws(CellLaws):
 
     Attributes
     ----------
-    near : makes their blocks, anew for every pass.
+    near : makes their blocks, anew for every pass; distances may end at so many nats.
     """
 
-    near: Callable[[], Iterable[Iterator[NearBlock]]]
+    near: Callable[[float], Iterable[Iterator[NearBlock]]]
 
 
 def near_block(
@@ -140,13 +143,17 @@ def sampled_means(laws: NearLaws, cell: tuple[float, float], chosen: Chosen) -> 
 
     Per longer side of a cell; 0 at points that are not `chosen`.
     """
-    listed, limits, sides = _Listed.of(chosen), exponents(laws), _in_longer(cell)
-    shape, points = chosen.shape[:2], listed.points
+    listed, sides = _Listed.of(chosen), _in_longer(cell)
+    limits, shape, points = exponents(laws, _FAR), chosen.shape[:2], listed.points
+    farthest = -float(limits[0].min()) + sum(float(part.max()) for part in laws.change)
+
+    def nothing() -> FloatArray:
+        return np.zeros((len(listed.which), 3))
 
     def add(block: NearBlock, out: FloatArray) -> None:
         _look(block, limits, points, shape, sides, _SPLINE, _NO_MEANS, out, _NO_SLOPES)
 
-    return listed.means(over_blocks(laws.near(), lambda: np.zeros((len(listed.which), 3)), add))
+    return listed.means(over_blocks(laws.near(farthest), nothing, add))
 
 
 def sampled_slopes(
@@ -168,7 +175,7 @@ def sampled_slopes(
     def look(block: NearBlock, out: NDArray[np.float32]) -> None:
         _look(block, limits, points, shape, sides, _SPLINE, own, _NO_SUMS, out)
 
-    found = over_blocks(laws.near(), lambda: np.zeros(len(own), np.float32), look)
+    found = over_blocks(laws.near(math.inf), lambda: np.zeros(len(own), np.float32), look)
     return listed.slopes(found, levels, cell)
 
 

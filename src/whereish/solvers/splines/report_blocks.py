@@ -7,6 +7,7 @@ reports is nearer, and two nodes beyond; elsewhere its `top` is -inf, and nothin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,10 +46,11 @@ def report_shares(built: BuiltLaw, with_masses: bool = True) -> list[Iterator[Bl
     return [share(first) for first in range(count)]
 
 
-def near_shares(built: BuiltLaw) -> list[Iterator[NearBlock]]:
-    """The same as distances."""
+def near_shares(built: BuiltLaw, farthest: float) -> list[Iterator[NearBlock]]:
+    """The same as distances, which may end at so many nats."""
+    horizon = min(math.ceil(min(farthest / built.law.metric.quantum, LIMIT)), LIMIT)
     count = _count(built)
-    return [_near_blocks(built, first, count) for first in range(count)]
+    return [_near_blocks(built, first, count, horizon) for first in range(count)]
 
 
 def _count(built: BuiltLaw) -> int:
@@ -57,7 +59,7 @@ def _count(built: BuiltLaw) -> int:
 
 
 def _batches(
-    built: BuiltLaw, first: int, step: int
+    built: BuiltLaw, first: int, step: int, horizon: int = LIMIT
 ) -> Iterator[tuple[IntArray, NDArray[np.float32], NDArray[np.uint16], IntArray]]:
     """Reports, their shares of the largest weight, distances from them, and where these reach.
 
@@ -67,9 +69,9 @@ def _batches(
     weights = (law.weights / float(law.weights.max())).astype(np.float32)
     order = metric.order[law.weights[metric.order] > 0]
     grid = metric.edges, metric.offsets, *metric.shape
-    D, reach = nothing_reached(*metric.shape, LIMIT)
+    D, reach = nothing_reached(*metric.shape, horizon)
     for start in range(first * LANES, len(order), step * LANES):
-        near_distances(D, *grid, order, start, reach, LIMIT)
+        near_distances(D, *grid, order, start, reach, horizon)
         reports = order[start : start + LANES]
         if len(reports) < LANES:
             _repeat_last(D, reach, metric.shape[1], len(reports))
@@ -78,10 +80,10 @@ def _batches(
         yield reports, shares, D, reach
 
 
-def _near_blocks(built: BuiltLaw, first: int, step: int) -> Iterator[NearBlock]:
+def _near_blocks(built: BuiltLaw, first: int, step: int, horizon: int) -> Iterator[NearBlock]:
     metric, frame = built.law.metric, built.frame
     where = (frame + BORDER) * metric.pitch + frame + BORDER, metric.pitch
-    for _, shares, D, reach in _batches(built, first, step):
+    for _, shares, D, reach in _batches(built, first, step, horizon):
         seen = _seen(reach, frame, metric.shape[1])
         yield near_block(D, shares, seen, where, metric.quantum, all_count=False)
 

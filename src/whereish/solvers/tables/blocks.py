@@ -75,7 +75,7 @@ def laws_of_table(law: ReportTable) -> NearLaws:
         across=across * quantum,
         along=along * quantum,
         deepest=deepest,
-        near=lambda: [_near_blocks(law)],
+        near=lambda _: [_near_blocks(law)],
     )
 
 
