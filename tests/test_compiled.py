@@ -234,6 +234,8 @@ def test_the_digest_follows_the_code_of_operations_and_what_that_stands_on(tmp_p
     first = digest_of("1", "1")
     assert digest_of("1", "1") == first
     assert len({first, digest_of("2", "1"), digest_of("1", "2")}) == 3
+    monkeypatch.setattr(stand, "LANES", 32, raising=False)
+    assert digest_of("1", "1") != first
 
 
 def test_kernels_are_pickled_by_name():

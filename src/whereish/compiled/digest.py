@@ -60,10 +60,16 @@ def _homes(module: ModuleType) -> list[ModuleType]:
     return found
 
 
+def _written(module: ModuleType) -> str:
+    """The text of a module, and the numbers that it has from others."""
+    numbers = {key: x for key, x in vars(module).items() if isinstance(x, int | float)}
+    return f"{Path(inspect.getfile(module)).read_text()} {sorted(numbers.items())}"
+
+
 def _value(key: str, value: object) -> str:
     """What a constant is, exactly."""
     if isinstance(value, LazyIntrinsic):
-        return "".join(Path(inspect.getfile(home)).read_text() for home in _homes(value.home))
+        return "".join(_written(home) for home in _homes(value.home))
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
     if isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type):
