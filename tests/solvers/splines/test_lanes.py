@@ -12,13 +12,16 @@ from whereish.solvers.eikonal.between import geometric_laws
 from whereish.solvers.eikonal.cells import framed_law, prices_on_cells
 from whereish.solvers.geodesic.lanes import LANES
 from whereish.solvers.splines.lanes import operations
+from whereish.solvers.splines.lanes.controls import gradients, halves, room
+from whereish.solvers.splines.lanes.controls import steepest as steepest_square
 from whereish.solvers.splines.points import _POINTS
 from whereish.solvers.splines.slopes import PointSlopes
 from whereish.solvers.splines.weights import around, spline_slopes, spline_weights
 
 _columns, _around_node = operations.columns, operations.around_node
 _add_at_point, _steepest = operations.add_at_point, operations.steepest_at_point
-_total, _worst, _least = operations.total, operations.worst, operations.least
+_total, _worst = operations.total, operations.worst
+_largest, _least = operations.largest, operations.least
 
 
 @kernel
@@ -49,6 +52,11 @@ def total(E, row):
 @kernel
 def worst(V, inverse):
     return _worst(V, inverse)
+
+
+@kernel
+def largest(numbers):
+    return _largest(numbers)
 
 
 @kernel
@@ -107,6 +115,33 @@ def test_what_is_not_a_number_is_never_small():
         V[1, 8, 63] = wrong
         assert steepest(sides, spline, mean) == np.inf
         assert worst(V, inverse) == np.inf
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_steepest_control_point_of_every_report(seed):
+    """By rows of A, against the control points themselves; none is less for what is no number."""
+    rng = np.random.default_rng(seed)
+    A = rng.uniform(-2.0, 0.0, (15, LANES)).astype(np.float32)
+    mean = rng.normal(size=(9, 2)).astype(np.float32)
+    inverse = rng.uniform(0.5, 2.0, 9).astype(np.float32)
+    nine, V, _, _, _ = room()
+    nine[0][:] = rng.permutation(15)[:9]
+    steps, found = halves((2.0, 0.5)), np.empty(LANES, np.float32)
+    steepest_square(A, nine, steps, mean, inverse, found)
+    gradients(A, nine, steps, mean, V)
+    at_centre = A[nine[0]].astype(float).reshape(3, 3, LANES)
+    across = (at_centre[1, 2] - at_centre[1, 0]) / 2 / 0.5 - mean[4, 0]
+    north = (at_centre[2, 1] - at_centre[0, 1]) / 2 / 2.0 - mean[4, 1]
+    np.testing.assert_allclose(V[:, 4], [across, north], atol=1e-5)
+    each = ((V.astype(float) ** 2).sum(axis=0) * inverse[:, None]).max(axis=0)
+    np.testing.assert_allclose(found, each, rtol=3e-6)
+    assert largest(found) == found.max() == pytest.approx(worst(V, inverse), rel=1e-6)
+    for wrong in ("nan", "inf", "-inf"):
+        A[nine[0][8], 17] = wrong
+        steepest_square(A, nine, steps, mean, inverse, found)
+        assert not np.isfinite(found[17])
+        assert np.isfinite(np.delete(found, 17)).all()
+        assert largest(found) == np.inf
 
 
 def test_totals_are_in_double_precision_from_eight_partial_sums_on():

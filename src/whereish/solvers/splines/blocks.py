@@ -20,8 +20,14 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
-from whereish.solvers.splines.lanes.controls import gradients, quarter, room
-from whereish.solvers.splines.lanes.operations import add_at_point, columns, total, worst
+from whereish.solvers.splines.lanes.controls import gradients, halves, quarter, room, steepest
+from whereish.solvers.splines.lanes.operations import (
+    add_at_point,
+    columns,
+    largest,
+    total,
+    worst,
+)
 from whereish.solvers.splines.levels import quarter_levels
 
 __all__ = [
@@ -139,6 +145,7 @@ def raise_slopes(
     A, _, tops = block
     on_cells, on_quarters, on_sixteenths = levels
     nine, V, Q, S, scratch = room()
+    each, steps = np.empty(LANES, np.float32), halves(cell)
     for here in range(len(best)):
         if known[here]:
             continue
@@ -146,10 +153,11 @@ def raise_slopes(
             flat[here] = True
             continue
         around(here // shape[1], here % shape[1], shape, nine[0])
-        gradients(A, nine, cell, mean[here], V)
         enough = max(max(bar, best[here]) - extra[here], 0.0) ** 2
-        found = worst(V, on_cells[here])
+        steepest(A, nine, steps, mean[here], on_cells[here], each)
+        found = largest(each)
         if found > enough:
+            gradients(A, nine, steps, mean[here], V)
             found = 0.0
             for m in range(4):
                 quarter(V, Q, scratch, m)
@@ -199,18 +207,19 @@ def raise_fine_slopes(
     none = np.zeros((9, 2), np.float32)
     inverse = np.empty(9, np.float32)
     nine, V, strip, S, scratch = room()
+    each, steps = np.empty(LANES, np.float32), halves(cell)
     piece = np.empty_like(S)
     for index in range(len(mine)):
         here = mine[index]
         if tops[here] == -np.inf:
             continue
         around(here // shape[1], here % shape[1], shape, nine[0])
-        gradients(A, nine, cell, on_cells[here], V)
-        bound = np.sqrt(worst(V, levels[here])) + off_cells[here]
+        steepest(A, nine, steps, on_cells[here], levels[here], each)
+        bound = np.sqrt(largest(each)) + off_cells[here]
         if bound <= max(bar, best[index]):
             best[index] = max(best[index], bound)
             continue
-        gradients(A, nine, cell, none, V)
+        gradients(A, nine, steps, none, V)
         for i in range(4):
             for m in range(9):
                 r, s = m // 3, m % 3

@@ -19,7 +19,9 @@ __all__ = [
     "add_at_point",
     "around_node",
     "columns",
+    "largest",
     "least",
+    "side_by_side",
     "steepest_at_point",
     "total",
     "worst",
@@ -211,6 +213,36 @@ def total(typing: Any, E: Any, row: Any) -> Any:
         e = _array(context, builder, sig, args, 0)
         lanes = ir.Constant(args[1].type, LANES)
         return _total(Floats.at(builder, e, builder.mul(args[1], lanes)))
+
+    return signature, codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def side_by_side(typing: Any, A: Any, cells: Any, out: Any) -> Any:
+    """Copy nine rows of A (cells, 64) to `out` (9, 64)."""
+    signature = types.void(A, cells, out)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        a, nine, rows = (_array(context, builder, sig, args, k) for k in (0, 1, 2))
+        zero = ir.Constant(ir.IntType(64), 0)
+        for m in range(9):
+            cell = builder.load(builder.gep(nine, [ir.Constant(zero.type, m)]))
+            index = builder.mul(cell, ir.Constant(zero.type, LANES))
+            Floats.at(builder, a, index).store(rows, _row(m, zero))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def largest(typing: Any, numbers: Any) -> Any:
+    """The largest of 64 numbers >= 0."""
+    signature = types.float32(numbers)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        zero = ir.Constant(ir.IntType(64), 0)
+        values = Floats.at(builder, _array(context, builder, sig, args, 0), zero)
+        return _largest(builder, values.bits())
 
     return signature, codegen
 

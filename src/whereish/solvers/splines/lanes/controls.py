@@ -14,8 +14,9 @@ import numpy as np
 
 from whereish.compiled import kernel
 from whereish.solvers.geodesic.lanes import LANES
+from whereish.solvers.splines.lanes.operations import side_by_side
 
-__all__ = ["gradients", "quarter", "room"]
+__all__ = ["gradients", "halves", "quarter", "room", "steepest"]
 
 _1, _2, _3, _4, _5, _6, _7, _8 = (LANES * m for m in range(1, 9))
 _DOWN = 9 * LANES
@@ -27,24 +28,83 @@ def room() -> Any:
     """Nine cells and their rows; control points on a cell, a quarter and a sixteenth; scratch."""
     V = np.empty((2, 9, LANES), np.float32)
     scratch = np.empty((9, LANES), np.float32)
-    nine = np.empty(9, np.int64), np.empty((9, LANES), np.float32)
+    nine = np.empty(9, np.int64), np.empty(9 * LANES, np.float32)
     return nine, V, np.empty_like(V), np.empty_like(V), scratch
 
 
 @kernel
-def gradients(A: Any, nine: Any, cell: Any, mean: Any, V: Any) -> None:
+def halves(cell: Any) -> Any:
+    """Of differences between neighbours, per height and width of a cell."""
+    return np.float32(0.5 / cell[0]), np.float32(0.5 / cell[1])
+
+
+@kernel
+def steepest(A: Any, nine: Any, steps: Any, mean: Any, inverse: Any, out: Any) -> None:
+    """The largest |V|^2 / e^2 over the control points of :func:`gradients`, for each report.
+
+    `inverse` is 1 / e^2 at these.  Where anything is infinite or no number, so is what is found.
+    """
+    side_by_side(A, nine[0], nine[1])
+    _steepest(nine[1], steps[1], steps[0], mean, inverse, out)
+
+
+@kernel
+def _squared(x: Any, y: Any, inverse: Any) -> Any:
+    return (x * x + y * y) * inverse
+
+
+@kernel
+def _larger(a: Any, b: Any) -> Any:
+    return a if a > b else b
+
+
+@kernel
+def _steepest(N: Any, wide: Any, high: Any, mean: Any, inverse: Any, out: Any) -> None:
+    x0, x1, x2, x3, x4 = mean[0, 0], mean[1, 0], mean[2, 0], mean[3, 0], mean[4, 0]
+    x5, x6, x7, x8 = mean[5, 0], mean[6, 0], mean[7, 0], mean[8, 0]
+    y0, y1, y2, y3, y4 = mean[0, 1], mean[1, 1], mean[2, 1], mean[3, 1], mean[4, 1]
+    y5, y6, y7, y8 = mean[5, 1], mean[6, 1], mean[7, 1], mean[8, 1]
+    e0, e1, e2, e3, e4 = inverse[0], inverse[1], inverse[2], inverse[3], inverse[4]
+    e5, e6, e7, e8 = inverse[5], inverse[6], inverse[7], inverse[8]
+    half = np.float32(0.5)
+    for k in range(LANES):
+        west0, east0 = wide * (N[_1 + k] - N[k]), wide * (N[_2 + k] - N[_1 + k])
+        west1, east1 = wide * (N[_4 + k] - N[_3 + k]), wide * (N[_5 + k] - N[_4 + k])
+        west2, east2 = wide * (N[_7 + k] - N[_6 + k]), wide * (N[_8 + k] - N[_7 + k])
+        south0, north0 = high * (N[_3 + k] - N[k]), high * (N[_6 + k] - N[_3 + k])
+        south1, north1 = high * (N[_4 + k] - N[_1 + k]), high * (N[_7 + k] - N[_4 + k])
+        south2, north2 = high * (N[_5 + k] - N[_2 + k]), high * (N[_8 + k] - N[_5 + k])
+        # The control points by rows of these halves: at the south, the middle and the north.
+        left, right = west0 + west1, east0 + east1
+        down_left, down, down_right = south0 + south1, south1 + south1, south1 + south2
+        up_left, up, up_right = north0 + north1, north1 + north1, north1 + north2
+        s0 = _squared(left - x0, down_left - y0, e0)
+        s1 = _squared(half * (left + right) - x1, down - y1, e1)
+        s2 = _squared(right - x2, down_right - y2, e2)
+        left, right = west1 + west1, east1 + east1
+        s3 = _squared(left - x3, half * (down_left + up_left) - y3, e3)
+        s4 = _squared(half * (left + right) - x4, half * (down + up) - y4, e4)
+        s5 = _squared(right - x5, half * (down_right + up_right) - y5, e5)
+        left, right = west1 + west2, east1 + east2
+        s6 = _squared(left - x6, up_left - y6, e6)
+        s7 = _squared(half * (left + right) - x7, up - y7, e7)
+        s8 = _squared(right - x8, up_right - y8, e8)
+        found = _larger(_larger(_larger(s0, s1), _larger(s2, s3)), _larger(s4, s5))
+        found = _larger(found, _larger(s6, _larger(s7, s8)))
+        total = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8
+        out[k] = found + (total - total)
+
+
+@kernel
+def gradients(A: Any, nine: Any, steps: Any, mean: Any, V: Any) -> None:
     """Control points of G - M on a cell, for each of 64 reports; `mean` (9, 2) has those of M.
 
     G's are halves of sums of two differences between rows of A: across, between columns of cells
     in the rows beside a row of control points, and down likewise.
     """
-    cells, rows = nine
-    for m in range(9):
-        row, copy = A[cells[m]], rows[m]
-        for k in range(LANES):
-            copy[k] = row[k]
-    _across(rows.reshape(-1), np.float32(0.5 / cell[1]), mean, V.reshape(-1))
-    _down(rows.reshape(-1), np.float32(0.5 / cell[0]), mean, V.reshape(-1))
+    side_by_side(A, nine[0], nine[1])
+    _across(nine[1], steps[1], mean, V.reshape(-1))
+    _down(nine[1], steps[0], mean, V.reshape(-1))
 
 
 @kernel

@@ -11,6 +11,8 @@ vectors of LLVM's intermediate language (:mod:`whereish.solvers.splines.lanes.co
   the exponential's series to degree 6 at an argument of at most 1/4, squared again and again;
 * :func:`steepest_at_point`: the largest |G - m|^2 at a point;
 * :func:`total`: the sum of 64 numbers;
+* :func:`side_by_side`: copies nine rows;
+* :func:`largest`: the largest of 64 numbers >= 0;
 * :func:`worst`: the largest |V|^2 / e^2 over nine control points.
 
 Sums are in double precision from eight partial sums on.  The largest of numbers >= 0 is that of
@@ -26,7 +28,9 @@ __all__ = [
     "add_at_point",
     "around_node",
     "columns",
+    "largest",
     "least",
+    "side_by_side",
     "steepest_at_point",
     "total",
     "worst",
@@ -40,4 +44,6 @@ columns = lazy_intrinsic(_CODE, "columns")
 add_at_point = lazy_intrinsic(_CODE, "add_at_point")
 steepest_at_point = lazy_intrinsic(_CODE, "steepest_at_point")
 total = lazy_intrinsic(_CODE, "total")
+side_by_side = lazy_intrinsic(_CODE, "side_by_side")
+largest = lazy_intrinsic(_CODE, "largest")
 worst = lazy_intrinsic(_CODE, "worst")
