@@ -128,7 +128,9 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
     state.learn(search.proof(state.built)[1])
     share, most = 1.0 - _NEARLY, 0.0
     for left in reversed(range(_TRIES)):
-        state.fall(_HELD_WEIGHTS, _MANY_ROUNDS[1], above=_NEARLY, least=1.0)
+        # What is beside these may then be pushed over in turn: the last rounds lower that, too.
+        beside = 1.0 if left else 0.0
+        state.fall(_HELD_WEIGHTS, _MANY_ROUNDS[1], above=_NEARLY, least=beside)
         tried = search.proof(_at_quantum(state.built, share))
         steepest = float(tried[1].factors.max())
         kept = state.shares.mean() / max(steepest, 1.0)
@@ -183,7 +185,7 @@ class _State:
         """Rounds in which shares fall, until no slope at a point exceeds eps by a share `above`.
 
         In the first of them, `solved.start`, weights are solved again, then up to `solved.stop`
-        while slopes exceed eps by much; then they are held: lowering much with weights held would
+        while slopes exceed eps by much in many squares.  Then they are held: lowering much so would
         leave slopes of ln Z, and with them more to lower.  Shares fall beside slopes of more than
         `least`.  That a share of squares is steeper may be `few` enough.
         """
