@@ -48,6 +48,7 @@ _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
 _MANY_RISING = 4  # rounds in which shares may rise then
 _FEW = 3e-3  # of the squares: the rounds after the first proof lower these, and no others
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
+_NEARLY_THERE = 1.008  # of eps: so steep the first law may be at most, if no rounds are to follow
 _WORTH = 5e-3  # above eps in a proof: that much of the map is worth further rounds,
 _TRIES = 2  # and a proof after them, until there have been so many
 _HELD = 3  # rounds, while shares rise, for which the points that matter are held
@@ -122,7 +123,33 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
     quantum of all prices falls by what is left.  That changes no path, so that slopes fall by as
     much wherever they are, and the next proof nearly always succeeds.  If much is left, in squares
     of which points knew nothing, rounds and proof are tried again, and the better law is kept.
+    Where the first law is nearly there already, its quantum falls at once.
     """
+    built, found = _nearly_there(state, search) or _after_rounds(state, search)
+    for number in range(_SCALINGS):
+        worst = float(found.factors.max())
+        if worst <= 1.0:
+            return replace(built, gradient_factor=worst, acceptance=found.acceptance)
+        share = max((1.0 - _MARGIN / 2) ** (2**number) / worst**_FURTHER, _FALL)
+        built, found = search.proof(_at_quantum(built, share))
+    raise SolverError("lowering the privacy map for places between cells did not settle")
+
+
+def _nearly_there(state: _State, search: Search) -> tuple[BuiltLaw, SplineSlopes] | None:
+    """The law that rounds would start from, with its proof, if it is hardly too steep.
+
+    On smooth maps of small cells, that is: an edge falls by a quantum at least, which is half a
+    per cent of one of 0.06 nats, and other weights, for which equations are solved less well, are
+    worse by more.
+    """
+    if float(state.points().max()) > _NEARLY_THERE:
+        return None
+    proven = search.proof(_at_quantum(state.built, 1.0 - _NEARLY))
+    return proven if float(proven[1].factors.max()) <= _NEARLY_THERE else None
+
+
+def _after_rounds(state: _State, search: Search) -> tuple[BuiltLaw, SplineSlopes]:
+    """The law after the rounds, about certified, with its proof."""
     state.rise(_MANY_RISING)
     state.fall(_MANY_SOLVED, _MANY_ROUNDS[0], above=_NEARLY, few=_FEW)
     state.learn(search.proof(state.built)[1])
@@ -135,17 +162,11 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
         steepest = float(tried[1].factors.max())
         kept = state.shares.mean() / max(steepest, 1.0)
         if kept > most:
-            most, (built, found) = kept, tried
+            most, best = kept, tried
         if steepest <= 1.0 + _WORTH or not left:
             break
         state.correct(tried[1].factors / share)
-    for number in range(_SCALINGS):
-        worst = float(found.factors.max())
-        if worst <= 1.0:
-            return replace(built, gradient_factor=worst, acceptance=found.acceptance)
-        share = max((1.0 - _MARGIN / 2) ** (2**number) / worst**_FURTHER, _FALL)
-        built, found = search.proof(_at_quantum(built, share))
-    raise SolverError("lowering the privacy map for places between cells did not settle")
+    return best
 
 
 def _at_quantum(built: BuiltLaw, share: float) -> BuiltLaw:
@@ -166,6 +187,10 @@ class _State:
         self._solved = False
         # A law, whether all of its squares were looked at, and its slopes at points.
         self._known: tuple[BuiltLaw, bool, FloatArray] | None = None
+
+    def points(self) -> FloatArray:
+        """Slopes at all points, with what these lack."""
+        return self._slopes(True)
 
     def rise(self, rounds: int) -> None:
         """Rounds in which shares fall where slopes exceed eps, and rise where there is room."""
