@@ -48,7 +48,8 @@ _MANY = 2**13  # nodes: a proof then costs more than it tells before rounds fall
 _MANY_RISING = 4  # rounds in which shares may rise then
 _FEW = 3e-3  # of the squares: the rounds after the first proof lower these, and no others
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
-_NEARLY_THERE = 1.008  # of eps: so steep the first law may be at most, if no rounds are to follow
+_NEARLY_THERE = 1.008  # of eps: so steep the first law may be at most, if no rounds are to follow,
+_FEW_QUANTA = 500  # of which its cheapest edge may have so many at most
 _WORTH = 5e-3  # above eps in a proof: that much of the map is worth further rounds,
 _TRIES = 2  # and a proof after them, until there have been so many
 _HELD = 3  # rounds, while shares rise, for which the points that matter are held
@@ -123,7 +124,7 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
     quantum of all prices falls by what is left.  That changes no path, so that slopes fall by as
     much wherever they are, and the next proof nearly always succeeds.  If much is left, in squares
     of which points knew nothing, rounds and proof are tried again, and the better law is kept.
-    Where the first law is nearly there already, its quantum falls at once.
+    Where edges have few quanta and the first law is nearly there, its quantum falls at once.
     """
     built, found = _nearly_there(state, search) or _after_rounds(state, search)
     for number in range(_SCALINGS):
@@ -138,11 +139,12 @@ def _settled_with_many(state: _State, search: Search) -> BuiltLaw:
 def _nearly_there(state: _State, search: Search) -> tuple[BuiltLaw, SplineSlopes] | None:
     """The law that rounds would start from, with its proof, if it is hardly too steep.
 
-    On smooth maps of small cells, that is: an edge falls by a quantum at least, which is half a
-    per cent of one of 0.06 nats, and other weights, for which equations are solved less well, are
-    worse by more.
+    On smooth maps of small cells alone: an edge falls by a quantum at least, which is half a per
+    cent of one of 0.06 nats, and other weights, for which equations are solved less well, are worse
+    by more.  On larger cells rounds use up to a per cent more of the map.
     """
-    if float(state.points().max()) > _NEARLY_THERE:
+    cheapest = int(state.built.law.metric.weights.min())
+    if cheapest > _FEW_QUANTA or float(state.slopes().max()) > _NEARLY_THERE:
         return None
     proven = search.proof(_at_quantum(state.built, 1.0 - _NEARLY))
     return proven if float(proven[1].factors.max()) <= _NEARLY_THERE else None
@@ -188,7 +190,7 @@ class _State:
         # A law, whether all of its squares were looked at, and its slopes at points.
         self._known: tuple[BuiltLaw, bool, FloatArray] | None = None
 
-    def points(self) -> FloatArray:
+    def slopes(self) -> FloatArray:
         """Slopes at all points, with what these lack."""
         return self._slopes(True)
 
