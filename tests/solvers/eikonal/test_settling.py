@@ -88,3 +88,54 @@ def test_exact_sums_are_those_of_the_certified_law():
 
 def test_many_nodes_have_a_higher_bar():
     assert settling.proof_bar(settling._MANY - 1) < settling.proof_bar(settling._MANY) < 1.0
+
+
+def _state(eps, slopes):
+    """A state of a search whose shares are the only thing that is known of its laws."""
+    whole = settling.EdgeShares.whole((eps, eps))
+    state = settling._State.__new__(settling._State)
+    state.built, state.shares, state._solved, state._many = "law 0", whole, False, True
+    taken = []
+
+    def take(left, *, solve=True):
+        taken.append(left)
+        state.built, state.shares = f"law {len(taken)}", state.shares.times(left)
+
+    found = iter(slopes)
+    state._take, state._slopes = take, lambda whole: next(found)
+    return state, taken
+
+
+def _with_steep(size, share, slope=1.01):
+    out = np.full((size, size, 5, 5), 0.99)
+    out.reshape(size * size, 25)[: round(share * size * size)] = slope
+    return out
+
+
+def test_a_rise_that_pushes_squares_over_is_taken_back():
+    """On a smooth map nearly all of eps is used at once: four rounds cost 5% of squared error."""
+    state, taken = _state(20, [_with_steep(20, share) for share in (0.01, 0.005, 0.03, 0.0)])
+    state.rise(4)
+    assert state.built == "law 1"  # of the slopes of which fewer were steep than before and after
+    assert len(taken) == 2
+
+
+def test_rises_of_a_rough_map_go_on():
+    """Where much is too steep, a few more steep squares in one round say nothing."""
+    state, taken = _state(20, [_with_steep(20, share) for share in (0.9, 0.3, 0.35, 0.2)])
+    state.rise(4)
+    assert state.built == "law 4"
+    assert len(taken) == 4
+
+
+@pytest.mark.slow
+def test_a_smooth_map_of_many_nodes_is_used_as_it_is():
+    """Every steep side fell alone and pushed others over: 0.956 of a gradient's levels was used."""
+    along = (np.arange(100) + 0.5) / 100
+    eps = 12.0 * 8.0 ** (0.15 + 0.5 * along[None] + 0.35 * along[:, None]) / 100
+    built = law_between(eps, CELL)
+    inner = slice(built.frame, built.frame + 100)
+    promised = built.promised[inner, inner, :2]
+    used = built.law.metric.weights[inner, inner, :2] * built.law.metric.quantum
+    assert float(np.mean(used / promised)) > 0.96
+    assert built.gradient_factor <= 1.0

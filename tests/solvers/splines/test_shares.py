@@ -7,7 +7,7 @@ import pytest
 
 from whereish.privacy.maps.stencil import STENCILS
 from whereish.solvers.splines.points import PARTS, point_grid
-from whereish.solvers.splines.shares import EdgeShares
+from whereish.solvers.splines.shares import EdgeShares, spread
 
 
 def grid(rows: int, cols: int, value: float = 1.0) -> np.ndarray:
@@ -108,3 +108,44 @@ def test_the_mean_share_is_that_of_all_sides():
     shares = EdgeShares.whole((3, 4)).times(0.5)
     assert shares.mean() == 0.5
     assert EdgeShares(shares.east * 0, shares.north, shares.crossing).mean() == 0.5 * 8 / 17
+
+
+def test_what_is_around_a_steep_point_falls_half_as_much():
+    slopes = grid(6, 6, 0.9)
+    slopes[3 * PARTS, 3 * PARTS] = 1.25
+    wide = spread(slopes)
+    far = np.abs(np.arange(6 * PARTS + 1) - 3 * PARTS)
+    near = np.maximum.outer(far, far) < PARTS
+    assert wide[3 * PARTS, 3 * PARTS] == 1.25
+    np.testing.assert_allclose(wide[near & (slopes < 1)], 1.125)
+    np.testing.assert_array_equal(wide[~near], 0.9)
+    # Where nothing is too steep, nothing changes: what has room keeps it.
+    np.testing.assert_array_equal(spread(grid(4, 4, 0.97)), grid(4, 4, 0.97))
+
+
+def test_a_steeper_point_keeps_its_own_slope():
+    slopes = grid(4, 4, 1.1)
+    slopes[2 * PARTS, 2 * PARTS] = 1.15
+    assert spread(slopes).min() == 1.1
+    assert spread(slopes).max() == 1.15
+
+
+def test_no_side_rises_by_more_than_those_around_and_none_falls():
+    whole = EdgeShares.whole((6, 7))
+    east = whole.east.copy()
+    east[2, 3], east[4, 1] = 1.2, 0.7
+    found = EdgeShares(east, whole.north, whole.crossing).smoothed()
+    assert 1.0 < found.east[2, 3] < 1.05  # alone it hardly rises
+    assert found.east[4, 1] == 0.7  # what falls, falls whole
+    rest = np.ones_like(east, bool)
+    rest[2, 3] = rest[4, 1] = False
+    np.testing.assert_array_equal(found.east[rest], 1.0)  # and draws nothing down
+    np.testing.assert_array_equal(found.north, 1.0)
+    alike = EdgeShares(1.1 * whole.east, 1.1 * whole.north, 1.1 * whole.crossing)
+    np.testing.assert_allclose(alike.smoothed().east, 1.1)
+
+
+def test_a_line_of_squares_is_smoothed_too():
+    line = EdgeShares.whole((1, 6)).times(1.1).smoothed()
+    np.testing.assert_allclose(line.east, 1.1)
+    assert line.north.shape == (0, 6)

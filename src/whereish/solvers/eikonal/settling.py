@@ -34,7 +34,7 @@ from whereish.solvers.eikonal.cells import BuiltLaw, RoundProgress
 from whereish.solvers.geodesic.graph_metric import GraphMetric
 from whereish.solvers.splines.bound import SplineSlopes
 from whereish.solvers.splines.points import point_grid
-from whereish.solvers.splines.shares import EdgeShares
+from whereish.solvers.splines.shares import EdgeShares, spread
 from whereish.solvers.splines.slopes import PointSlopes
 
 __all__ = ["SHARP_BAR", "Search", "proof_bar", "settled"]
@@ -49,6 +49,7 @@ _MANY_RISING = 4  # rounds in which shares may rise then
 _FEW = 3e-3  # of the squares: the rounds after the first proof lower these, and no others
 _NEARLY = 2e-3  # above eps: slopes at points at which rounds end then; the quantum pays for it
 _NEARLY_THERE = 1.008  # of eps: so steep the first law may be at most, if no rounds are to follow,
+_HARDLY_ANY = 0.02  # of the squares are too steep: rises that make it more are taken back
 _FEW_QUANTA = 500  # of which its cheapest edge may have so many at most
 _WORTH = 5e-3  # above eps in a proof: that much of the map is worth further rounds,
 _TRIES = 2  # and a proof after them, until there have been so many
@@ -184,6 +185,7 @@ class _State:
     def __init__(self, built: BuiltLaw, search: Search) -> None:
         self.built, self.shares = built, EdgeShares.whole(built.used.shape)
         self._search = search
+        self._many = built.used.size >= _MANY
         self._missing = np.full(built.used.shape, _UNKNOWN)
         self._last = np.zeros(0)
         self._solved = False
@@ -195,10 +197,23 @@ class _State:
         return self._slopes(True)
 
     def rise(self, rounds: int) -> None:
-        """Rounds in which shares fall where slopes exceed eps, and rise where there is room."""
+        """Rounds in which shares fall where slopes exceed eps, and rise where there is room.
+
+        With many nodes no side rises by more than those around it.  Where hardly a square was too
+        steep and more are now, the last round is taken back, and none follows: nearly all of eps
+        was used before, and what rises pushes over what is beside it.
+        """
+        before: tuple[BuiltLaw, EdgeShares, bool] | None = None
+        last = 0.0
         for number in range(rounds):
             slopes = self._slopes(number % _HELD == 0)
-            self._take(EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(_DAMPED))
+            steep = _share_above(slopes, 1.0 + _NEARLY)
+            if self._many and before is not None and last < min(steep, _HARDLY_ANY):
+                self.built, self.shares, self._solved = before
+                return
+            before, last = (self.built, self.shares, self._solved), steep
+            left = EdgeShares.left_by(point_grid(slopes) / (1.0 - _AIM)).damped(_DAMPED)
+            self._take(left.smoothed() if self._many else left)
 
     def fall(
         self,
@@ -214,7 +229,8 @@ class _State:
         In the first of them, `solved.start`, weights are solved again, then up to `solved.stop`
         while slopes exceed eps by much in many squares.  Then they are held: lowering much so would
         leave slopes of ln Z, and with them more to lower.  Shares fall beside slopes of more than
-        `least`.  That a share of squares is steeper may be `few` enough.
+        `least`, with many nodes half as much around.  That a share of squares is steeper may be
+        `few` enough.
         """
         changed = None
         for number in range(rounds):
@@ -227,13 +243,14 @@ class _State:
             # All that is within the aim falls, or else neighbours would push each other over in
             # turn; but not all over again where little is left, since every fall moves some paths.
             steep = np.where(slopes > least, slopes, 0.0)
-            left = EdgeShares.left_by(point_grid(steep) / (1.0 - _FALL_AIM)).damped(0.0)
+            grid = point_grid(steep) / (1.0 - _FALL_AIM)
+            left = EdgeShares.left_by(spread(grid) if self._many else grid).damped(0.0)
             solve = number < solved.start or (
                 number < solved.stop and _share_above(slopes, _MUCH) > _IN_MANY
             )
             self._take(left if number < _LOCAL_ROUNDS else 1.0 / worst, solve=solve)
             # With weights held, slopes change where edges do.
-            here = _around(_around(steep.max(axis=(2, 3)))) > 1.0 - _FALL_AIM
+            here = _around(_around(_around(steep.max(axis=(2, 3))))) > 1.0 - _FALL_AIM
             changed = None if solve or number >= _LOCAL_ROUNDS else here
 
     def learn(self, proven: SplineSlopes) -> None:

@@ -6,6 +6,11 @@ there.  So every side has a share of its own, and all edges that cross a square 
 and what a share leaves room for is told by the slopes at the points around: a share falls as the
 largest of them is above 1, and may rise as all of them are below.  Where none can rise any more,
 every side has a place beside it at which the whole of eps is used.
+
+Shares that differ from side to side bend the shortest paths of far reports, and where these part
+and meet the spline is steeper than any side is.  So what lies around a side that falls falls half
+as much (`spread`), and no side rises by more than those around it (`smoothed`): a side that fell
+alone would push those beside it over, and these others in turn.
 """
 
 from __future__ import annotations
@@ -22,11 +27,13 @@ from whereish.solvers.geodesic.lanes import LIMIT
 from whereish.solvers.splines.corners import corner_prices
 from whereish.solvers.splines.points import PARTS
 
-__all__ = ["EdgeShares"]
+__all__ = ["EdgeShares", "spread"]
 
 _AROUND = PARTS // 2  # points along each axis: half a square, to the middles of what is beside
 _BESIDE = _AROUND + 1  # of a side, along one axis or the other: and one more
 _LEAST = 0.5  # a slope below that leaves as much room as that
+_SPREAD, _REACH = 0.5, PARTS - 1  # of what is too much, to the points so far away along each axis
+_SMOOTHINGS = 2  # with a quarter of what is on either side: a standard deviation of one side
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +125,13 @@ class EdgeShares:
         parts = self.east, self.north, self.crossing
         return EdgeShares(*(np.where(part > 1.0, part**rising, part) for part in parts))
 
+    def smoothed(self) -> EdgeShares:
+        """Where they are above 1, no more than the geometric mean around, but at least 1."""
+        parts = self.east, self.north, self.crossing
+        return EdgeShares(
+            *(np.where(part > 1.0, np.clip(_mean_around(part), 1.0, part), part) for part in parts)
+        )
+
     def mean(self) -> float:
         """The mean share of the sides of squares."""
         return float((self.east.sum() + self.north.sum()) / (self.east.size + self.north.size))
@@ -137,6 +151,26 @@ class EdgeShares:
                 share = np.pad(self.north if di else self.east, frame, mode="edge")
             out[*tail, k] = np.minimum(np.floor(edges[*tail, k] * share + 1e-6), LIMIT)
         return out
+
+
+def spread(slopes: FloatArray) -> FloatArray:
+    """Slopes on a grid of points (as shares of eps); around one above 1, at least half of that."""
+    around = _largest_within(slopes - 1.0, _REACH, _REACH)
+    return np.where(around > 0.0, np.maximum(slopes, 1.0 + _SPREAD * around), slopes)
+
+
+def _mean_around(shares: FloatArray) -> FloatArray:
+    """Geometric means, weighted by a bell that is about a side wide."""
+    if not shares.size:
+        return shares
+    logs = np.log(shares)
+    for axis in (0, 1) * _SMOOTHINGS:
+        pads = [(0, 0), (0, 0)]
+        pads[axis] = (1, 1)
+        wide, count = np.pad(logs, pads, mode="edge"), logs.shape[axis]
+        before, after = (np.take(wide, range(k, k + count), axis) for k in (0, 2))
+        logs = (before + 2.0 * logs + after) / 4.0
+    return np.asarray(np.exp(logs))
 
 
 def _largest_within(grid: FloatArray, down: int, across: int) -> FloatArray:
