@@ -8,7 +8,8 @@ by its remap; the law as it is, and a comparison in which the exponential mechan
 too, are printed beside it.  All of it takes about ten minutes of CPU; 60 alone one.
 
 ``optimum`` prints instead what the best possible channels of narrow maps have (on 16 x 16 cells),
-``places [60 100 200]`` what default builds, on continuous places, cost, and ``settling [60 100 200]
+``places [60 100 200] [name ...]`` what default builds, on continuous places, have and cost (unless
+cities are named, beside the same on larger cells), and ``settling [60 100 200]
 [name ...]`` how the best possible mechanism on a line settles, and what keeps cities from doing so
 (:mod:`benchmarks.map_settling`).  ``narrow SEED [60]`` compares the laws of narrow maps, on places
 and on cells, with a prior (:mod:`benchmarks.map_narrow`).  ``drawn SEED`` prints the rows of two
@@ -20,6 +21,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -236,22 +238,29 @@ def on_places(sizes: tuple[int, ...], names: tuple[str, ...]) -> None:
     """Default builds of cities (of tracts, unless named), as they are and on larger cells."""
     EikonalMechanism.build(synthetic("coast", 12, (4.0, 8.0)))  # compile
     for name in names or ("tracts, roughness 0.3",):
+        errors = []
         for size in sizes:
             asked = synthetic(name, size, USUAL)
-            _on_places(f"{name} {size:4d}", asked)
-            if size > COARSENED:
+            errors.append(_on_places(f"{name} {size:4d}", asked))
+            if size > COARSENED and not names:
                 _on_places(f"{name} {size:4d} coarsened(2)", asked.coarsened(2))
+        if sizes == SIZES:
+            changes = ", ".join(f"{(b / a - 1) * 100:+.2f}%" for a, b in pairwise(errors))
+            print(f"  {name}: {changes}; later change over the earlier {later_change(errors):.2f}")
 
 
-def _on_places(name: str, asked: PrivacyMap) -> None:
+def _on_places(name: str, asked: PrivacyMap) -> float:
+    """Print what a default build has and costs; its squared error."""
     cpu, wall = time.process_time(), time.perf_counter()
     built = EikonalMechanism.build(asked)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    error = built.mse()
     print(
-        f"  {name}  mse {built.mse() / 1e6:.4f} km2, factor {built.factor:.5f},"
+        f"  {name}  mse {error / 1e6:.4f} km2, factor {built.factor:.5f},"
         f" CPU {cpu:.1f} s, wall {wall:.1f} s",
         flush=True,
     )
+    return error
 
 
 def main() -> list[str]:

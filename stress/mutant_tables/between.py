@@ -9,6 +9,8 @@ __all__ = ["MUTANTS"]
 _BOUND = "src/whereish/solvers/splines/bound.py"
 _BLOCKS = "src/whereish/solvers/splines/blocks.py"
 _CONTROLS = "src/whereish/solvers/splines/lanes/controls.py"
+_SETTLING = "tests/solvers/eikonal/test_settling.py"
+_SHARES = "tests/solvers/splines/test_shares.py"
 _LANES = "src/whereish/solvers/splines/lanes/code.py"
 _LEVELS = "src/whereish/solvers/splines/levels.py"
 _COIN = "src/whereish/sampling/spline_coin.py"
@@ -261,6 +263,30 @@ MUTANTS = (
         "return found, status >= 0",
         (_TABLE + "::test_reports_follow_the_geometric_mean_and_no_near_miss",),
         "reports follow the arithmetic mean, which is steeper than what is certified",
+    ),
+    Mutant(
+        "a rise that makes a smooth map steeper is kept",
+        "src/whereish/solvers/eikonal/settling.py",
+        "self.built, self.shares, self._solved = before\n",
+        "_ = before\n",
+        (_SETTLING + "::test_a_rise_that_pushes_squares_over_is_taken_back",),
+        "smooth maps of many cells are lowered by 2 to 3%",
+    ),
+    Mutant(
+        "what falls, falls alone",
+        "src/whereish/solvers/splines/shares.py",
+        "np.maximum(slopes, 1.0 + _SPREAD * around)",
+        "slopes",
+        (_SHARES + "::test_what_is_around_a_steep_point_falls_half_as_much",),
+        "sides push each other over in turn, and finer cells err more",
+    ),
+    Mutant(
+        "a side rises alone",
+        "src/whereish/solvers/splines/shares.py",
+        "np.clip(_mean_around(part), 1.0, part)",
+        "np.maximum(part, 1.0)",
+        (_SHARES + "::test_no_side_rises_by_more_than_those_around_and_none_falls",),
+        "likewise",
     ),
     Mutant(
         "a bound that is no number is none",
