@@ -277,7 +277,7 @@ MUTANTS = (
         "src/whereish/solvers/splines/shares.py",
         "np.maximum(slopes, 1.0 + _SPREAD * around)",
         "slopes",
-        (_SHARES + "::test_what_is_around_a_steep_point_falls_half_as_much",),
+        (_SHARES + "::test_what_is_around_a_steep_point_falls_a_quarter_as_much",),
         "sides push each other over in turn, and finer cells err more",
     ),
     Mutant(

@@ -110,14 +110,14 @@ def test_the_mean_share_is_that_of_all_sides():
     assert EdgeShares(shares.east * 0, shares.north, shares.crossing).mean() == 0.5 * 8 / 17
 
 
-def test_what_is_around_a_steep_point_falls_half_as_much():
+def test_what_is_around_a_steep_point_falls_a_quarter_as_much():
     slopes = grid(6, 6, 0.9)
     slopes[3 * PARTS, 3 * PARTS] = 1.25
     wide = spread(slopes)
     far = np.abs(np.arange(6 * PARTS + 1) - 3 * PARTS)
     near = np.maximum.outer(far, far) < PARTS
     assert wide[3 * PARTS, 3 * PARTS] == 1.25
-    np.testing.assert_allclose(wide[near & (slopes < 1)], 1.125)
+    np.testing.assert_allclose(wide[near & (slopes < 1)], 1.0625)
     np.testing.assert_array_equal(wide[~near], 0.9)
     # Where nothing is too steep, nothing changes: what has room keeps it.
     np.testing.assert_array_equal(spread(grid(4, 4, 0.97)), grid(4, 4, 0.97))

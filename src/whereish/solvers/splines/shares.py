@@ -8,7 +8,7 @@ largest of them is above 1, and may rise as all of them are below.  Where none c
 every side has a place beside it at which the whole of eps is used.
 
 Shares that differ from side to side bend the shortest paths of far reports, and where these part
-and meet the spline is steeper than any side is.  So what lies around a side that falls falls half
+and meet the spline is steeper than any side is.  So what lies around a side that falls falls a quarter
 as much (`spread`), and no side rises by more than those around it (`smoothed`): a side that fell
 alone would push those beside it over, and these others in turn.
 """
@@ -32,7 +32,7 @@ __all__ = ["EdgeShares", "spread"]
 _AROUND = PARTS // 2  # points along each axis: half a square, to the middles of what is beside
 _BESIDE = _AROUND + 1  # of a side, along one axis or the other: and one more
 _LEAST = 0.5  # a slope below that leaves as much room as that
-_SPREAD, _REACH = 0.5, PARTS - 1  # of what is too much, to the points so far away along each axis
+_SPREAD, _REACH = 0.25, PARTS - 1  # of what is too much, to the points so far away along each axis
 _SMOOTHINGS = 2  # with a quarter of what is on either side: a standard deviation of one side
 
 
@@ -154,7 +154,7 @@ class EdgeShares:
 
 
 def spread(slopes: FloatArray) -> FloatArray:
-    """Slopes on a grid of points (as shares of eps); around one above 1, at least half of that."""
+    """Slopes on a grid of points (as shares of eps); around one above 1, at least a quarter of that."""
     around = _largest_within(slopes - 1.0, _REACH, _REACH)
     return np.where(around > 0.0, np.maximum(slopes, 1.0 + _SPREAD * around), slopes)
 
