@@ -229,8 +229,8 @@ class _State:
         In the first of them, `solved.start`, weights are solved again, then up to `solved.stop`
         while slopes exceed eps by much in many squares.  Then they are held: lowering much so would
         leave slopes of ln Z, and with them more to lower.  Shares fall beside slopes of more than
-        `least`, with many nodes a quarter as much around.  That a share of squares is steeper may be
-        `few` enough.
+        `least`, with many nodes a quarter as much around.  That a share of squares is steeper may
+        be `few` enough.
         """
         changed = None
         for number in range(rounds):

@@ -8,9 +8,9 @@ largest of them is above 1, and may rise as all of them are below.  Where none c
 every side has a place beside it at which the whole of eps is used.
 
 Shares that differ from side to side bend the shortest paths of far reports, and where these part
-and meet the spline is steeper than any side is.  So what lies around a side that falls falls a quarter
-as much (`spread`), and no side rises by more than those around it (`smoothed`): a side that fell
-alone would push those beside it over, and these others in turn.
+and meet the spline is steeper than any side is.  So what lies around a side that falls falls a
+quarter as much (`spread`), and no side rises by more than those around it (`smoothed`): a side that
+fell alone would push those beside it over, and these others in turn.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class EdgeShares:
 
 
 def spread(slopes: FloatArray) -> FloatArray:
-    """Slopes on a grid of points (as shares of eps); around one above 1, at least a quarter of that."""
+    """Slopes on a grid of points, as shares of eps: around one above 1 at least a quarter of that."""
     around = _largest_within(slopes - 1.0, _REACH, _REACH)
     return np.where(around > 0.0, np.maximum(slopes, 1.0 + _SPREAD * around), slopes)
 
