@@ -154,7 +154,7 @@ class EdgeShares:
 
 
 def spread(slopes: FloatArray) -> FloatArray:
-    """Slopes on a grid of points, as shares of eps: at least a quarter of what is above 1 around."""
+    """Slopes on a grid of points (shares of eps), at least a quarter of what is above 1 around."""
     around = _largest_within(slopes - 1.0, _REACH, _REACH)
     return np.where(around > 0.0, np.maximum(slopes, 1.0 + _SPREAD * around), slopes)
 
