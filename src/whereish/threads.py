@@ -145,6 +145,15 @@ class Workers:
             inbox.put(partial(copy_context().run, call.work, share))
         return call.results()
 
+    def beside(self, work: Callable[[int], None]) -> None:
+        """Call ``work(at)`` in each of the other threads, at = 1, 2, ..., and wait for none.
+
+        It is to end soon once the caller has no use for it, and to raise nothing.
+        """
+        self._begin(len(self._inboxes))
+        for at, inbox in enumerate(self._inboxes, 1):
+            inbox.put(partial(work, at))
+
     def _begin(self, count: int) -> None:
         """Let so many threads serve."""
         for inbox in self._inboxes[len(self._threads) : count]:

@@ -36,12 +36,17 @@ from whereish.solvers.optimal.barrier.directions import (
     Part,
     SharedRows,
     Steps,
-    corrected_direction,
     shares,
 )
 from whereish.solvers.optimal.barrier.entering import ENTRY_SLACK, Entry, admit
 from whereish.solvers.optimal.barrier.factors import OutputFactors
 from whereish.solvers.optimal.barrier.rows import Pairs, RowLists, feasible_multipliers
+from whereish.solvers.optimal.newton import (
+    NewtonSystem,
+    OfCores,
+    Weighed,
+    corrected_direction,
+)
 from whereish.threads import Workers
 
 __all__ = ["Candidate", "InteriorPoint", "Measure", "Standing"]
@@ -161,18 +166,17 @@ class InteriorPoint:
         """Move along the corrected direction, as far as s and y stay positive."""
         shared = self._shared
         rows = AtRows(self.s, self.y, np.empty(self.s.size))
-        system = _Outputs(self, shared, rows.residual)
         direction = corrected_direction(
             shared,
             rows,
-            system=system,
+            system=self._newton(shared, rows.residual),
             dual_residual=self.cost - self.mu - at.pulled,
             corrections=corrections,
         )
         relative = at.relative_complementarity
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
         steps = Steps(*(share * step for step in direction.steps))
-        k, s, y = direction.dk, direction.moves.ds, direction.moves.dy
+        k, s, y = direction.dk, direction.ds, direction.dy
 
         def move(part: Part) -> tuple[float, float]:
             some = shared.rows_of(part)
@@ -182,6 +186,23 @@ class InteriorPoint:
         cost, products = zip(*shared.map(move), strict=True)
         self.k, self.s, self.y = k, s, y
         return Standing(math.fsum(cost), math.fsum(products))
+
+    def _newton(self, shared: SharedRows, residual: FloatArray) -> NewtonSystem:
+        """The Newton system of all outputs, factored; writes G k - s to `residual`."""
+        start, pairs = shared.rows
+        weight = np.empty(residual.size)
+
+        def factor(at: int) -> None:
+            part = shared.parts[at]
+            weigh_rows(self.k, self.s, self.y, start, pairs, part, weight, residual)
+            self.factors.factor(shared.rows, weight, part, self.coupling.parts[at])
+
+        self.team.map(factor, range(len(shared.parts)))
+        self.coupling.factor(shared.team)
+        missing = 1.0 - self.k.sum(axis=0)
+        return NewtonSystem(
+            self.coupling.packed, missing, self.factors.packed, Weighed.none(), OfCores.none()
+        )
 
     def admit_rows(self, at: Standing, *, within: float, most: int) -> None:
         """Give a barrier term to rows with a_ij k_i > (1 - within) k_j; see `entering`."""
@@ -225,36 +246,6 @@ class InteriorPoint:
             old = multipliers[int(output)]
             y.append(old if old.size == end - begin else central[begin:end])
         self.y = np.maximum(np.concatenate(y), 1e-3 * central)
-
-
-class _Outputs:
-    """The Newton system of all outputs: H_z^{-1} and S = sum_z H_z^{-1}, factored.
-
-    Writes G k - s to `residual`, which is due before the first direction, too.
-    """
-
-    def __init__(self, point: InteriorPoint, shared: SharedRows, residual: FloatArray) -> None:
-        self._factors, self._coupling = point.factors, point.coupling
-        self._missing = 1.0 - point.k.sum(axis=0)
-        start, pairs = shared.rows
-        weight = np.empty(residual.size)
-
-        def factor(at: int) -> None:
-            part = shared.parts[at]
-            weigh_rows(point.k, point.s, point.y, start, pairs, part, weight, residual)
-            point.factors.factor(shared.rows, weight, part, point.coupling.parts[at])
-
-        point.team.map(factor, range(len(shared.parts)))
-        point.coupling.factor(shared.team)
-
-    def free(self, q: FloatArray, part: Part) -> FloatArray:
-        return self._factors.solve(q, part)
-
-    def couple(self, sums: FloatArray) -> FloatArray:
-        return self._coupling.solve(self._missing - sums)
-
-    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
-        self._factors.add_solutions(dmu, dk, part)
 
 
 @kernel

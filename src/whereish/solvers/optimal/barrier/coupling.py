@@ -12,9 +12,9 @@ import numpy as np
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
 from whereish.errors import SolverError
-from whereish.solvers.lapack import address, cholesky_solve
+from whereish.solvers.lapack import address
 from whereish.solvers.optimal.barrier.directions import shares
-from whereish.solvers.optimal.barrier.factors import NO_FACTOR, factor_regularised
+from whereish.solvers.optimal.barrier.factors import NO_FACTOR, factor_regularised, pack
 from whereish.threads import Workers
 
 __all__ = ["Coupling", "add_halves"]
@@ -30,11 +30,14 @@ class Coupling:
     ----------
     parts : (parts, n, n) array
         The matrices to add; only what is on and below the diagonal counts.
+    packed : array
+        The factor, row after row of that half.
     """
 
     def __init__(self, parts: int, n: int) -> None:
         self.parts = np.empty((parts, n, n))
         self._sum = np.empty((n, n))
+        self.packed = np.empty(n * (n + 1) // 2)
 
     def factor(self, team: Workers) -> None:
         """Factor the sum of all parts, regularised as little as works.
@@ -48,10 +51,7 @@ class Coupling:
         team.map(lambda some: add_halves(self.parts, some, self._sum), rows)
         if not factor_regularised(address("dpotrf"), self._sum):
             raise SolverError(NO_FACTOR)
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """The solution for one right-hand side."""
-        return cholesky_solve(self._sum.T, right)
+        pack(self._sum, self.packed)
 
 
 @kernel

@@ -25,7 +25,9 @@ __all__ = [
     "NO_FACTOR",
     "OutputFactors",
     "factor_regularised",
+    "add_solutions",
     "pack",
+    "solve_outputs",
     "solve_packed",
 ]
 
@@ -43,16 +45,21 @@ call_on_packed: Callable[[int, FloatArray, FloatArray, bool], None] = lazy_intri
 class OutputFactors:
     """Factors of H_z = G_z' diag(weight) G_z for all outputs z, in memory that stays for the next.
 
-    Every method works on a range begin <= z < end of outputs, and threads on several at once.
+    Attributes
+    ----------
+    packed : (outputs, n (n + 1) / 2) array
+        A factor in each row.
     """
 
     def __init__(self, outputs: int, n: int) -> None:
-        self._factors = np.empty((outputs, n * (n + 1) // 2))
+        self.packed = np.empty((outputs, n * (n + 1) // 2))
 
     def factor(
         self, rows: Rows, weight: FloatArray, part: tuple[int, int], inverses: FloatArray
     ) -> None:
         """Factor H_z of a range; write the lower half of the sum of their inverses.
+
+        Threads may work on several ranges at once.
 
         Raises
         ------
@@ -61,17 +68,9 @@ class OutputFactors:
         """
         potrf, potri = address("dpotrf"), address("dpotri")
         if not factor_outputs(
-            potrf, potri, weight, rows.start, rows.pairs, part, self._factors, inverses
+            potrf, potri, weight, rows.start, rows.pairs, part, self.packed, inverses
         ):
             raise SolverError(NO_FACTOR)
-
-    def solve(self, right: FloatArray, part: tuple[int, int]) -> FloatArray:
-        """Overwrite each row q_z of a range by the solution of H_z k = q_z; their sum."""
-        return solve_outputs(address("dtpsv"), self._factors, part, right)
-
-    def add_solutions(self, right: FloatArray, out: FloatArray, part: tuple[int, int]) -> None:
-        """Add to each row of a range of `out` the solution of H_z k = `right`."""
-        add_solutions(address("dtpsv"), self._factors, part, right, out)
 
 
 @kernel
@@ -141,15 +140,13 @@ def solve_packed(tpsv: int, factor: FloatArray, right: FloatArray) -> None:
 
 @kernel
 def solve_outputs(
-    tpsv: int, factors: FloatArray, outputs: tuple[int, int], right: FloatArray
-) -> FloatArray:
-    """Overwrite a range of rows by the solutions, and add them up."""
-    total = np.zeros(right.shape[1])
+    tpsv: int, factors: FloatArray, outputs: tuple[int, int], right: FloatArray, sums: FloatArray
+) -> None:
+    """Overwrite the beginning of a range of rows by the solutions, and add them to `sums`."""
     for z in range(outputs[0], outputs[1]):
-        solve_packed(tpsv, factors[z], right[z])
-        for i in range(total.size):
-            total[i] += right[z, i]
-    return total
+        solve_packed(tpsv, factors[z], right[z][: sums.size])
+        for i in range(sums.size):
+            sums[i] += right[z, i]
 
 
 @kernel

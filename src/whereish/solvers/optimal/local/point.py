@@ -11,10 +11,8 @@ from whereish.solvers.lapack import address
 from whereish.solvers.optimal.barrier.coupling import Coupling
 from whereish.solvers.optimal.barrier.directions import (
     AtRows,
-    NewtonSystem,
     Part,
     SharedRows,
-    corrected_direction,
     shares,
 )
 from whereish.solvers.optimal.barrier.factors import NO_FACTOR
@@ -22,11 +20,15 @@ from whereish.solvers.optimal.barrier.rows import NO_MULTIPLIERS, Pairs, Rows
 from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
 from whereish.solvers.optimal.local.kernels import (
     Pulled,
-    add_along_sums,
     factor_cores,
     price_of_tails,
-    solve_cores,
     write_of_cores,
+)
+from whereish.solvers.optimal.newton import (
+    NewtonSystem,
+    OfCores,
+    Weighed,
+    corrected_direction,
 )
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.threads import Workers, allowed_threads, in_threads, workers
@@ -189,8 +191,8 @@ class LocalPoint:
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
         primal, dual = (share * step for step in move.steps)
         self.k = self.k + primal * padded.flat(move.dk)
-        self.s = self.s + primal * move.moves.ds
-        self.y = self.y + dual * move.moves.dy
+        self.s = self.s + primal * move.ds
+        self.y = self.y + dual * move.dy
         self.mu = self.mu + dual * move.dmu
         return primal, dual
 
@@ -215,31 +217,6 @@ class LocalPoint:
             raise SolverError(NO_FACTOR)
         coupling.factor(team)
         missing = 1.0 - cores.sums(self.k, self.programme.n)
-        inverses = self._inverses, self._spots, cores
-        return _CoreSystem(inverses, self._padded.outputs, coupling, missing)
-
-
-class _CoreSystem:
-    """The Newton system of all cores by their inverses, one after the other in memory."""
-
-    def __init__(
-        self,
-        inverses: tuple[FloatArray, IntArray, Cores],
-        outputs: list[Part],
-        coupling: Coupling,
-        missing: FloatArray,
-    ) -> None:
-        """`outputs` are those of each padded row."""
-        self._inverses, self._outputs = inverses, outputs
-        self._coupling, self._missing = coupling, missing
-
-    def free(self, q: FloatArray, part: Part) -> FloatArray:
-        sums = np.zeros(self._missing.size)
-        solve_cores(*self._inverses, self._outputs[part[0]], q[part[0]], sums)
-        return sums
-
-    def couple(self, sums: FloatArray) -> FloatArray:
-        return self._coupling.solve(self._missing - sums)
-
-    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
-        add_along_sums(*self._inverses, self._outputs[part[0]], dmu, dk[part[0]])
+        outputs = np.array(self._padded.outputs, np.int64)
+        of_cores = OfCores(self._inverses, self._spots, cores, outputs)
+        return NewtonSystem(coupling.packed, missing, np.empty((0, 0)), Weighed.none(), of_cores)
