@@ -1,11 +1,11 @@
-"""Newton directions of rows with a barrier term: one compiled section that threads share.
+"""Newton steps of rows with a barrier term: one compiled section that threads share.
 
 Predictor-corrector after Mehrotra (1992) with Gondzio's (1996) multiple centrality corrections, for
-H dk - A' dmu = q with A dk given, where H splits by output and A adds the outputs up.  Every
-direction takes two calls of all parts, between which the outputs are coupled: down, from targets of
-the products s y to what is asked of k and to k's own part of the answer, and up, from the
-multipliers of the sums to the moves of all rows.  Sums over outputs are sums of the parts, which
-are fixed, so that results do not depend on the number of threads.
+the systems of `barrier.systems`.  H is factored by items, whose contributions to S = A H^{-1} A'
+are added up.  Then every direction takes two calls of all parts, between which the outputs are
+coupled: down, from targets of the products s y to what is asked of k and to k's own part of the
+answer, and up, from the multipliers of the sums to the moves of all rows.  Sums over outputs are
+sums of the parts, which are fixed, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel
 from whereish.errors import SolverError
-from whereish.solvers.lapack import address
+from whereish.solvers.optimal.barrier.coupling import BLOCKS, add_block, factor_sum
 from whereish.solvers.optimal.barrier.directions import (
     AtRows,
     SharedRows,
@@ -30,9 +30,17 @@ from whereish.solvers.optimal.barrier.directions import (
     pull_of_targets,
     row_moves,
     vanish_targets,
+    weigh_rows,
 )
-from whereish.solvers.optimal.barrier.factors import add_solutions, solve_outputs, solve_packed
+from whereish.solvers.optimal.barrier.factors import NO_FACTOR, solve_packed
 from whereish.solvers.optimal.barrier.rows import Pairs
+from whereish.solvers.optimal.barrier.systems import (
+    Lapack,
+    NewtonSystem,
+    factor_item,
+    follow,
+    free,
+)
 from whereish.solvers.optimal.crew import (
     Crew,
     call_out,
@@ -42,76 +50,44 @@ from whereish.solvers.optimal.crew import (
     own_item,
     wait_for_all,
 )
-from whereish.solvers.optimal.local.cores import Cores, Reach
-from whereish.solvers.optimal.local.kernels import add_along_sums, solve_cores
 
-__all__ = ["Direction", "NewtonSystem", "Weighed", "corrected_direction"]
+__all__ = ["Moved", "Rules", "newton_step"]
 
-_DOWN, _UP, _AFTER = 0, 1, 2
-_VANISH, _CENTRE, _DRAW_IN = 0, 1, 2
-_FAILED = "a thread of the interior point failed"
-
-
-class Weighed(NamedTuple):
-    """Parts whose rows are lambda >= 0 alone, for columns (count, n) that are combined.
-
-    Those of part z are from bounds[z] to bounds[z + 1]; `ratio` is lambda / r of each.
-    """
-
-    bounds: IntArray
-    columns: FloatArray
-    ratio: FloatArray
-
-    @classmethod
-    def none(cls) -> Weighed:
-        """There are none."""
-        return cls(np.zeros(1, np.int64), np.empty((0, 0)), np.empty(0))
+_WEIGH, _FACTOR, _ADD, _DOWN, _UP, _AFTER, _MOVE = range(7)
+_VANISH, _CENTRE, _DRAW_IN = range(3)
+_DONE, _FAILED, _SINGULAR = range(3)
+_THREAD_FAILED = "a thread of the interior point failed"
 
 
-class OfCores(NamedTuple):
-    """H of outputs with cores, whose variables are a row of k for each part of `outputs`."""
-
-    inverses: FloatArray
-    spots: IntArray
-    cores: Cores
-    outputs: IntArray
-
-    @classmethod
-    def none(cls) -> OfCores:
-        """There are none."""
-        whole, some = np.zeros(0, np.int64), np.zeros(0, np.int32)
-        cores = Cores(whole, some, some.reshape(0, 0), Reach(whole, some, some, np.empty(0)))
-        return cls(np.empty(0), whole, cores, whole.reshape(0, 2))
-
-
-class NewtonSystem(NamedTuple):
-    """H and S = A H^{-1} A', factored, and what A dk shall be.
+class Rules(NamedTuple):
+    """How a step is made.
 
     Attributes
     ----------
-    coupling : the factor of S, packed.
-    missing : A dk.
-    weighed : the first rows of k are weights of columns,
-    factors : the others are outputs, with the packed factors of their own matrices,
-    cores : or parts of outputs with cores.
+    corrections : the most of Gondzio's.
+    share : of what keeps s and y positive.
+    least : the complementarity aimed at is not below it.
     """
 
-    coupling: FloatArray
-    missing: FloatArray
-    factors: FloatArray
-    weighed: Weighed
-    cores: OfCores
+    corrections: int
+    share: float
+    least: float = 0.0
 
 
 class _Task(NamedTuple):
-    """What a section works on; of k, ds, dy and dmu two are in use at a time."""
+    """What a section works on; of dk, ds, dy and dmu two are in use at a time."""
 
-    tpsv: int
+    lapack: Lapack
     start: IntArray
     pairs: Pairs
     parts: IntArray
+    begun: FloatArray
+    """k."""
     at: AtRows
+    weight: FloatArray
+    """y / s."""
     residual: FloatArray
+    """Of the duals, a row for each of k."""
     target: FloatArray
     k: tuple[FloatArray, FloatArray]
     ds: tuple[FloatArray, FloatArray]
@@ -120,99 +96,124 @@ class _Task(NamedTuple):
     plan: IntArray
     """Which targets; which of the two is the best direction, and which is written."""
     aims: FloatArray
-    """Of the products s y; of the steps to look at."""
+    """Of the products s y; of the steps to look at, or to go."""
     found: FloatArray
-    """(parts, 3): sums of products, and the largest parts of slacks and multipliers taken away."""
+    """Of every item: a sum of products or whether it was done, and the largest parts of slacks and
+    multipliers that are taken away."""
     sums: FloatArray
 
 
 @dataclass(frozen=True)
-class Direction:
-    """A Newton direction with the steps that keep s and y nonnegative along it."""
+class Moved:
+    """Where a step leads, and the parts of the direction that are gone."""
 
-    dk: FloatArray
-    dmu: FloatArray
-    ds: FloatArray
-    dy: FloatArray
+    k: FloatArray
+    s: FloatArray
+    y: FloatArray
+    mu: FloatArray
+    products: float
+    """Sum of s y."""
     steps: Steps
 
 
-def corrected_direction(
+def newton_step(
     rows: SharedRows,
-    at: AtRows,
+    k: FloatArray,
+    s: FloatArray,
+    y: FloatArray,
+    mu: FloatArray,
     *,
     system: NewtonSystem,
     dual_residual: FloatArray,
-    corrections: int,
-    least: float = 0.0,
-) -> Direction:
-    """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's.
+    rules: Rules,
+) -> Moved:
+    """A step along Mehrotra's predictor-corrector direction with some of Gondzio's corrections.
 
-    The complementarity that it aims at is not below `least`.
+    Raises
+    ------
+    SolverError
+        If a matrix has no factor however it is regularised.
     """
     count, (start, pairs) = len(rows.parts), rows.rows
     # Memory that is new is memory that the system has yet to give.
-    k, ds, dy = (
+    dk, ds, dy = (
         (np.empty(shape), np.empty(shape)) for shape in (dual_residual.shape, rows.size, rows.size)
     )
-    dmu, sums = np.empty((2, system.missing.size)), np.empty((count, system.missing.size))
     task = _Task(
-        address("dtpsv"),
+        Lapack.here(),
         start,
         pairs,
         np.array(rows.parts, np.int64),
-        at,
+        k,
+        AtRows(s, y, np.empty(rows.size)),
+        np.empty(rows.size),
         dual_residual,
         np.empty(rows.size),
-        k,
+        dk,
         ds,
         dy,
-        dmu,
+        np.empty((2, mu.size)),
         np.zeros(3, np.int64),
         np.zeros(3),
-        np.empty((count, 3)),
-        sums,
+        np.empty((max(count, len(system.coupling.parts), BLOCKS), 3)),
+        np.empty((count, mu.size)),
     )
-    section = partial(_section, task, system, corrections, least)
-    done, primal, dual = in_crew(rows.team, section)
-    if not done:
-        raise SolverError(_FAILED)
-    best = task.plan[1]
-    return Direction(k[best], dmu[best], ds[best], dy[best], Steps(primal, dual))
+    state = in_crew(rows.team, partial(_section, task, system, rules))
+    if state != _DONE:
+        raise SolverError(NO_FACTOR if state == _SINGULAR else _THREAD_FAILED)
+    best, steps = task.plan[1], Steps(float(task.aims[1]), float(task.aims[2]))
+    products = float(task.found[:count, 0].sum())
+    return Moved(dk[best], ds[best], dy[best], mu + steps.dual * task.dmu[best], products, steps)
 
 
-def _section(
-    task: _Task, system: NewtonSystem, corrections: int, least: float, crew: Crew, who: int
-) -> tuple[bool, float, float]:
-    return direct(crew, who, task, system, corrections, least)
+def _section(task: _Task, system: NewtonSystem, rules: Rules, crew: Crew, who: int) -> int:
+    return step_in_crew(crew, who, task, system, rules)
 
 
 @kernel
-def direct(
-    crew: Crew, who: int, task: _Task, system: NewtonSystem, corrections: int, least: float
-) -> tuple[bool, float, float]:
-    """Write the direction and which it is; whether there is one, and its steps."""
+def step_in_crew(crew: Crew, who: int, task: _Task, system: NewtonSystem, rules: Rules) -> int:
+    """Write where the best direction leads over that direction; how it ended."""
     if who > 0:
         while True:
             kind, item = next_item(crew, who)
             if kind < 0:
-                return True, 0.0, 0.0
+                return _DONE
             _work(kind, item, task, system)
             finish(crew)
-    plan, aims, size = task.plan, task.aims, task.target.size
+    parts, items = task.parts.shape[0], system.coupling.parts.shape[0]
+    done = _share(crew, _WEIGH, parts, task, system)
+    complementarity = task.found[:parts, 0].sum()
+    done = done and _share(crew, _FACTOR, items, task, system)
+    if done and task.found[:items, 0].min() == 0.0:
+        return _SINGULAR
+    done = done and _share(crew, _ADD, BLOCKS, task, system)
+    if not done:
+        return _FAILED
+    if not factor_sum(task.lapack.potrf, system.coupling):
+        return _SINGULAR
+    if not _direct(crew, complementarity, task, system, rules):
+        return _FAILED
+    return _DONE if _share(crew, _MOVE, parts, task, system) else _FAILED
+
+
+@kernel
+def _direct(
+    crew: Crew, complementarity: float, task: _Task, system: NewtonSystem, rules: Rules
+) -> bool:
+    """Write the direction, and the steps to go; whether it was done."""
+    plan, aims, parts = task.plan, task.aims, task.parts.shape[0]
     plan[0], plan[1], plan[2] = _VANISH, 0, 1
     done, primal, dual = _along(crew, task, system)
-    complementarity = task.found[:, 0].sum()
     plan[1], plan[2] = 1, 0
     aims[1], aims[2] = primal, dual
-    done = done and _share(crew, _AFTER, task, system)
-    centring = min(max((task.found[:, 0].sum() / complementarity) ** 3, 1e-6), 1.0)
-    aims[0] = max(centring * complementarity, least) / size
+    done = done and _share(crew, _AFTER, parts, task, system)
+    centring = min(max((task.found[:parts, 0].sum() / complementarity) ** 3, 1e-6), 1.0)
+    aims[0] = max(centring * complementarity, rules.least) / task.target.size
     plan[0] = _CENTRE
     if done:
         done, primal, dual = _along(crew, task, system)
     plan[1], plan[2] = 0, 1
-    for _ in range(corrections):
+    for _ in range(rules.corrections):
         if not done or min(primal, dual) > 0.95:
             break
         plan[0] = _DRAW_IN
@@ -222,34 +223,35 @@ def direct(
             break
         primal, dual = longer, other
         plan[1], plan[2] = plan[2], plan[1]
-    return done, primal, dual
+    aims[1], aims[2] = rules.share * primal, rules.share * dual
+    return done
 
 
 @kernel
 def _along(crew: Crew, task: _Task, system: NewtonSystem) -> tuple[bool, float, float]:
     """Write the direction for the targets that are planned; the steps along it."""
-    if not _share(crew, _DOWN, task, system):
+    parts = task.parts.shape[0]
+    if not _share(crew, _DOWN, parts, task, system):
         return False, 0.0, 0.0
     dmu = task.dmu[task.plan[2]]
     dmu[:] = task.sums[0]
-    for part in range(1, task.sums.shape[0]):
+    for part in range(1, parts):
         for x in range(dmu.size):
             dmu[x] += task.sums[part, x]
     for x in range(dmu.size):
         dmu[x] = system.missing[x] - dmu[x]
-    solve_packed(task.tpsv, system.coupling, dmu)
-    if not _share(crew, _UP, task, system):
+    solve_packed(task.lapack.tpsv, system.coupling.packed, dmu)
+    if not _share(crew, _UP, parts, task, system):
         return False, 0.0, 0.0
     fall_s, fall_y = 1.0, 1.0
-    for part in range(task.found.shape[0]):
+    for part in range(parts):
         fall_s, fall_y = max(fall_s, task.found[part, 1]), max(fall_y, task.found[part, 2])
     return True, 1.0 / fall_s, 1.0 / fall_y
 
 
 @kernel
-def _share(crew: Crew, kind: int, task: _Task, system: NewtonSystem) -> bool:
-    """Let everybody work on all parts, and wait for them; whether they are done."""
-    count = task.found.shape[0]
+def _share(crew: Crew, kind: int, count: int, task: _Task, system: NewtonSystem) -> bool:
+    """Let everybody work on all items, and wait for them; whether they are done."""
     if crew.locks.size == 0:
         for item in range(count):
             _work(kind, item, task, system)
@@ -265,90 +267,75 @@ def _share(crew: Crew, kind: int, task: _Task, system: NewtonSystem) -> bool:
 
 @kernel
 def _work(kind: int, item: int, task: _Task, system: NewtonSystem) -> None:
-    """One part of what is called out."""
+    """One item of what is called out."""
+    if kind == _FACTOR:
+        done = factor_item(
+            task.lapack, item, system, task.start, task.pairs, task.parts, task.weight
+        )
+        task.found[item, 0] = 1.0 if done else 0.0
+    elif kind == _ADD:
+        add_block(system.coupling, item)
+    else:
+        _work_on_part(kind, item, task, system)
+
+
+@kernel
+def _work_on_part(kind: int, item: int, task: _Task, system: NewtonSystem) -> None:
     at, best, written = task.at, task.plan[1], task.plan[2]
     part = (task.parts[item, 0], task.parts[item, 1])
     some = (task.start[part[0]], task.start[part[1]])
-    k, ds, dy = task.k[written], task.ds[written], task.dy[written]
-    aim, steps = task.aims[0], Steps(task.aims[1], task.aims[2])
-    if kind == _DOWN:
-        if task.plan[0] == _VANISH:
-            vanish_targets(at, some, task.target)
-            total = 0.0
-            for row in range(some[0], some[1]):
-                total -= task.target[row]
-            task.found[item, 0] = total
-        elif task.plan[0] == _CENTRE:
-            centre_targets(at, task.ds[best], task.dy[best], aim, some, task.target)
-        else:
-            draw_in_targets(at, task.ds[best], task.dy[best], steps, aim, some, task.target)
+    steps = Steps(task.aims[1], task.aims[2])
+    if kind == _WEIGH:
+        task.found[item, 0] = weigh_rows(
+            task.begun, at, task.start, task.pairs, part, task.weight
+        )
+    elif kind == _DOWN:
+        _aim(some, task, steps)
+        k = task.k[written]
         pull_of_targets(at, task.target, task.start, task.pairs, part, task.residual, k)
-        _free(task.tpsv, system, part, k, task.sums[item])
+        free(task.lapack.tpsv, system, task.weight, part, k, task.sums[item])
     elif kind == _UP:
-        _follow(task.tpsv, system, part, task.dmu[written], k)
+        k, ds, dy = task.k[written], task.ds[written], task.dy[written]
+        follow(task.lapack.tpsv, system, task.weight, part, task.dmu[written], k)
         falls = row_moves(at, task.target, task.start, task.pairs, part, k, ds, dy)
         task.found[item, 1], task.found[item, 2] = falls
-    else:
+    elif kind == _AFTER:
         task.found[item, 0] = products_after(at, task.ds[best], task.dy[best], steps, some)
-
-
-@kernel
-def _free(
-    tpsv: int, system: NewtonSystem, part: tuple[int, int], k: FloatArray, sums: FloatArray
-) -> None:
-    """Overwrite the rows of a part by H^{-1} of them; A times that."""
-    weighed, cores = system.weighed, system.cores
-    first = weighed.bounds.size - 1
-    sums[:] = 0.0
-    if cores.outputs.shape[0] > 0:
-        outputs = (cores.outputs[part[0], 0], cores.outputs[part[0], 1])
-        solve_cores(cores.inverses, cores.spots, cores.cores, outputs, k[part[0]], sums)
-    elif part[0] < first:
-        begin, end = weighed.bounds[part[0]], weighed.bounds[part[0] + 1]
-        for at in range(begin, end):
-            k[part[0], at - begin] *= weighed.ratio[at]
-        add_rows(weighed.columns[begin:end], k[part[0]], sums)
     else:
-        solve_outputs(tpsv, system.factors, (part[0] - first, part[1] - first), k[first:], sums)
+        k, ds, dy = task.k[best], task.ds[best], task.dy[best]
+        task.found[item, 0] = take_step(task.begun, at, steps, part, some, k, ds, dy)
 
 
 @kernel
-def _follow(
-    tpsv: int, system: NewtonSystem, part: tuple[int, int], dmu: FloatArray, k: FloatArray
-) -> None:
-    """Add H^{-1} A' dmu to the rows of a part."""
-    weighed, cores = system.weighed, system.cores
-    first = weighed.bounds.size - 1
-    if cores.outputs.shape[0] > 0:
-        outputs = (cores.outputs[part[0], 0], cores.outputs[part[0], 1])
-        add_along_sums(cores.inverses, cores.spots, cores.cores, outputs, dmu, k[part[0]])
-    elif part[0] < first:
-        begin, end = weighed.bounds[part[0]], weighed.bounds[part[0] + 1]
-        for at in range(begin, end):
-            k[part[0], at - begin] += weighed.ratio[at] * along(weighed.columns[at], dmu)
+def _aim(rows: tuple[int, int], task: _Task, steps: Steps) -> None:
+    """Write the targets of a range of rows."""
+    at, best, aim = task.at, task.plan[1], task.aims[0]
+    if task.plan[0] == _VANISH:
+        vanish_targets(at, rows, task.target)
+    elif task.plan[0] == _CENTRE:
+        centre_targets(at, task.ds[best], task.dy[best], aim, rows, task.target)
     else:
-        add_solutions(tpsv, system.factors, (part[0] - first, part[1] - first), dmu, k[first:])
+        draw_in_targets(at, task.ds[best], task.dy[best], steps, aim, rows, task.target)
 
 
 @kernel
-def add_rows(rows: FloatArray, weight: FloatArray, sums: FloatArray) -> None:
-    """Add weighted rows up."""
-    for at in range(rows.shape[0]):
-        for x in range(sums.size):
-            sums[x] += weight[at] * rows[at, x]
-
-
-@kernel
-def along(row: FloatArray, other: FloatArray) -> float:
-    """Their product, in four sums that the machine takes at once."""
-    one, two, three, four = 0.0, 0.0, 0.0, 0.0
-    whole = row.size - row.size % 4
-    for x in range(0, whole, 4):
-        one += row[x] * other[x]
-        two += row[x + 1] * other[x + 1]
-        three += row[x + 2] * other[x + 2]
-        four += row[x + 3] * other[x + 3]
-    total = (one + two) + (three + four)
-    for x in range(whole, row.size):
-        total += row[x] * other[x]
-    return total
+def take_step(
+    k: FloatArray,
+    at: AtRows,
+    steps: Steps,
+    outputs: tuple[int, int],
+    rows: tuple[int, int],
+    dk: FloatArray,
+    ds: FloatArray,
+    dy: FloatArray,
+) -> float:
+    """Overwrite the moves of a range of rows of k by where they lead; the sum of s y there."""
+    products = 0.0
+    for z in range(outputs[0], outputs[1]):
+        for x in range(k.shape[1]):
+            dk[z, x] = k[z, x] + steps.primal * dk[z, x]
+    for row in range(rows[0], rows[1]):
+        ds[row] = at.slack[row] + steps.primal * ds[row]
+        dy[row] = at.y[row] + steps.dual * dy[row]
+        products += ds[row] * dy[row]
+    return products

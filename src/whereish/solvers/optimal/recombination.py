@@ -25,15 +25,10 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.solvers.optimal.barrier.coupling import Coupling
-from whereish.solvers.optimal.barrier.directions import ALONE, AtRows, SharedRows, shares
-from whereish.solvers.optimal.barrier.factors import OutputFactors
+from whereish.solvers.optimal.barrier.directions import ALONE, SharedRows, shares
 from whereish.solvers.optimal.barrier.rows import Pairs, Rows, feasible_multipliers
-from whereish.solvers.optimal.newton import (
-    NewtonSystem,
-    OfCores,
-    Weighed,
-    corrected_direction,
-)
+from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
+from whereish.solvers.optimal.newton import Rules, newton_step
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.threads import Workers, workers
 
@@ -117,8 +112,10 @@ class _Master:
         self.mu = np.full(self.n, -level)
         y = [feasible_multipliers(one + level, rows) for one in free]
         self.y = np.concatenate([cheapest - columns @ self.mu, *y])
-        self.factors = OutputFactors(self.free, self.n)
-        self.coupling = Coupling(len(self.chunks) + self.free, self.n)
+        bounds = np.array([0, *(end for _, end in self.chunks)], np.int64)
+        self.weighed = Weighed(bounds, columns)
+        self.factors = np.empty((self.free, self.n * (self.n + 1) // 2))
+        self.coupling = Coupling.of(len(self.chunks) + self.free, self.n)
         parts = shares(len(self.k), len(self.k))
         worth = (self.count + self.free * self.n) * self.n >= _WORTH_THREADS
         self.shared = SharedRows(self.rows, parts, team if worth else ALONE)
@@ -165,46 +162,20 @@ class _Master:
         would be singular, and the sums could not be closed any more.
         """
         spread = self._joined(self.columns @ self.mu, np.tile(self.mu, (self.free, 1)))
-        move = corrected_direction(
+        system = NewtonSystem(self.coupling, missing, self.factors, self.weighed, OfCores.none())
+        moved = newton_step(
             self.shared,
-            AtRows(self.s, self.y, self.rows.slack(self.k) - self.s),
-            system=self._newton(missing),
+            self.k,
+            self.s,
+            self.y,
+            self.mu,
+            system=system,
             dual_residual=self.cost - spread - self.rows.pull(self.y, self.width),
-            corrections=_CORRECTIONS,
-            least=least,
+            rules=Rules(_CORRECTIONS, _STEP, least),
         )
-        primal, dual = (_STEP * step for step in move.steps)
-        self.s, self.y = self.s + primal * move.ds, self.y + dual * move.dy
-        _, free = self.split(self.k + primal * move.dk)
+        self.s, self.y, self.mu = moved.s, moved.y, moved.mu
+        _, free = self.split(moved.k)
         self.k = self._joined(self.s[: self.count], free)  # weights are their own slacks
-        self.mu = self.mu + dual * move.dmu
-
-    def _newton(self, missing: FloatArray) -> NewtonSystem:
-        """The Newton system: diag(r/lambda), H_t and S, factored."""
-        ratio = self.s[: self.count] / self.y[: self.count]
-        weight = self.y[self.count :] / self.s[self.count :]
-        root, chunks = np.sqrt(ratio)[:, None], len(self.chunks)
-
-        def inverse(item: int) -> None:
-            """The lower half at least of what a chunk of columns, or a free one, gives to S."""
-            out = self.coupling.parts[item]
-            if item >= chunks:
-                t = item - chunks
-                self.factors.factor(self.free_rows, weight, (t, t + 1), out)
-            else:
-                some = slice(*self.chunks[item])
-                scaled = root[some] * self.columns[some]
-                np.matmul(scaled.T, scaled, out=out)  # of one array: half the time of two
-
-        # A free column takes about as long as all of the chunks: so those come last, to be shared.
-        order = [*range(chunks, chunks + self.free), *range(chunks)]
-        self.team.map(inverse, order)
-        self.coupling.factor(self.team)
-        bounds = np.array([0, *(end for _, end in self.chunks)], np.int64)
-        weighed = Weighed(bounds, self.columns, ratio)
-        return NewtonSystem(
-            self.coupling.packed, missing, self.factors.packed, weighed, OfCores.none()
-        )
 
 
 def _repeated(rows: Rows, times: int) -> Rows:

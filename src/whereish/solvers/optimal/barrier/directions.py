@@ -77,6 +77,26 @@ class SharedRows(NamedTuple):
 
 
 @kernel
+def weigh_rows(
+    k: FloatArray,
+    at: AtRows,
+    start: IntArray,
+    pairs: Pairs,
+    outputs: tuple[int, int],
+    weight: FloatArray,
+) -> float:
+    """Write y / s and the residual G k - s of a range of outputs; their sum of s y."""
+    products = 0.0
+    for z in range(outputs[0], outputs[1]):
+        for row in range(start[z], start[z + 1]):
+            weight[row] = at.y[row] / at.slack[row]
+            slack = k[z, pairs.target[row]] - pairs.factor[row] * k[z, pairs.source[row]]
+            at.residual[row] = slack - at.slack[row]
+            products += at.slack[row] * at.y[row]
+    return products
+
+
+@kernel
 def pull_of_targets(
     at: AtRows,
     target: FloatArray,

@@ -16,16 +16,14 @@ import numpy as np
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel, lazy_intrinsic
-from whereish.errors import SolverError
-from whereish.solvers.lapack import address
-from whereish.solvers.optimal.barrier.rows import Pairs, Rows, assemble_normal_matrix
+from whereish.solvers.optimal.barrier.rows import Pairs, assemble_normal_matrix
 
 __all__ = [
     "LARGEST_REGULARISATION",
     "NO_FACTOR",
-    "OutputFactors",
-    "factor_regularised",
     "add_solutions",
+    "factor_outputs",
+    "factor_regularised",
     "pack",
     "solve_outputs",
     "solve_packed",
@@ -40,37 +38,7 @@ call_on_matrix: Callable[[int, FloatArray], int] = lazy_intrinsic(_CALLS, "call_
 call_on_packed: Callable[[int, FloatArray, FloatArray, bool], None] = lazy_intrinsic(
     _CALLS, "call_on_packed"
 )
-
-
-class OutputFactors:
-    """Factors of H_z = G_z' diag(weight) G_z for all outputs z, in memory that stays for the next.
-
-    Attributes
-    ----------
-    packed : (outputs, n (n + 1) / 2) array
-        A factor in each row.
-    """
-
-    def __init__(self, outputs: int, n: int) -> None:
-        self.packed = np.empty((outputs, n * (n + 1) // 2))
-
-    def factor(
-        self, rows: Rows, weight: FloatArray, part: tuple[int, int], inverses: FloatArray
-    ) -> None:
-        """Factor H_z of a range; write the lower half of the sum of their inverses.
-
-        Threads may work on several ranges at once.
-
-        Raises
-        ------
-        SolverError
-            If one of them has no factor however it is regularised.
-        """
-        potrf, potri = address("dpotrf"), address("dpotri")
-        if not factor_outputs(
-            potrf, potri, weight, rows.start, rows.pairs, part, self.packed, inverses
-        ):
-            raise SolverError(NO_FACTOR)
+call_on_rows: Callable[[int, FloatArray, FloatArray], None] = lazy_intrinsic(_CALLS, "call_on_rows")
 
 
 @kernel
@@ -84,7 +52,10 @@ def factor_outputs(
     factors: FloatArray,
     inverses: FloatArray,
 ) -> bool:
-    """Factor a range of outputs and write the sum of their inverses; whether all have factors."""
+    """Factor H_z = G_z' diag(weight) G_z of a range of outputs; whether all have factors.
+
+    Writes the lower half of the sum of their inverses.
+    """
     n = inverses.shape[0]
     inverses[:] = 0.0
     work = np.empty((n, n))
