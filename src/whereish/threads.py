@@ -179,8 +179,10 @@ class Workers:
 
 
 class _Open(local):
-    """The team whose block this thread is in; to begin with, itself alone, and never another one
-    while what it does is done beside others' work."""
+    """The team whose block this thread is in: to begin with, itself alone.
+
+    While what it does is done beside others' work it has no other.
+    """
 
     def __init__(self) -> None:
         self.team, self.is_alone = Workers(), False

@@ -1,4 +1,4 @@
-"""Words that threads share and locks that they sleep on, for numba; imported when a kernel needs it.
+"""Words that threads share and locks that they sleep on, for numba; imported when needed.
 
 Every operation on a word is sequentially consistent: what a thread wrote before it is seen by
 whoever reads the word after it.  Locks are the interpreter's own (``PyThread_acquire_lock``), by

@@ -4,7 +4,7 @@ A call of `threads.Workers.map` takes some fifty microseconds to say: the others
 of them wait for the interpreter's lock before and after each item.  A Newton step has a dozen of
 such calls, of some hundred microseconds each.  So a whole section of them is one kernel, which all
 threads are in at the same time: one *leads*, and where items are to be shared it calls them out
-(`call_out`); everybody takes items (`next_item`, `own_item`) until there are none.
+(`first_item`, `item_after`, `wait_for_all`); the others take some (`next_item`, `finish`).
 
 As with `Workers.map`, the leader waits for those who have taken something and for nobody else: a
 thread that the machine does not run holds up nothing.  It begins at the one end, the others at the
@@ -19,7 +19,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from whereish.arrays import IntArray
 from whereish.compiled import kernel, lazy_intrinsic
 from whereish.threads import Workers
 
-__all__ = ["Crew", "call_out", "finish", "in_crew", "next_item", "own_item", "wait_for_all"]
+__all__ = ["Crew", "finish", "first_item", "in_crew", "item_after", "next_item", "wait_for_all"]
 
 _Result = TypeVar("_Result")
 _HOME = "whereish.compiled.atomics"
@@ -85,10 +85,10 @@ class _Locks:
 
 @cache
 def _python(name: str) -> Callable[..., int]:
-    signatures = {
-        "PyThread_allocate_lock": (ctypes.c_void_p,),
-        "PyThread_acquire_lock": (ctypes.c_int, ctypes.c_void_p, ctypes.c_int),
-        "PyThread_free_lock": (None, ctypes.c_void_p),
+    signatures: dict[str, list[Any]] = {
+        "PyThread_allocate_lock": [ctypes.c_void_p],
+        "PyThread_acquire_lock": [ctypes.c_int, ctypes.c_void_p, ctypes.c_int],
+        "PyThread_free_lock": [None, ctypes.c_void_p],
     }
     return ctypes.CFUNCTYPE(*signatures[name])(_address(name))
 
@@ -146,8 +146,26 @@ def wake_others(crew: Crew) -> None:
 
 
 @kernel
+def first_item(crew: Crew, kind: int, count: int) -> int:
+    """Call out items, and take the first for the leader; -1 if there is none."""
+    if crew.locks.size == 0:
+        return 0 if count else -1
+    call_out(crew, kind, count)
+    return own_item(crew)
+
+
+@kernel
+def item_after(crew: Crew, item: int, count: int) -> int:
+    """The leader's next item after one that it has done, or -1."""
+    if crew.locks.size == 0:
+        return item + 1 if item + 1 < count else -1
+    finish(crew)
+    return own_item(crew)
+
+
+@kernel
 def own_item(crew: Crew) -> int:
-    """The leader's next item of the call, or -1."""
+    """An item of the call for the leader, or -1."""
     while True:
         call = load_word(crew.words, _CALL)
         low = (call >> _LOW) & _FIELD
@@ -184,15 +202,16 @@ def next_item(crew: Crew, at: int) -> tuple[int, int]:
 def finish(crew: Crew) -> None:
     """Say that an item is done."""
     add_word(crew.words, _DONE, 1)
-    if crew.locks.size and swap_word(crew.words, _ASLEEP, 0) == 1:
+    if swap_word(crew.words, _ASLEEP, 0) == 1:
         release(crew.release, crew.locks[0])
 
 
 @kernel
 def wait_for_all(crew: Crew, count: int) -> bool:
-    """Wait until all items of the call are done, which the leader finds none of; False if a thread
-    failed."""
+    """Wait until all items of the call are done; False if a thread failed."""
     words, looks = crew.words, 0
+    if crew.locks.size == 0:
+        return True
     while load_word(words, _DONE) < count:
         if load_word(words, _BROKEN):
             return False

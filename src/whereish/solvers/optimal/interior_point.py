@@ -160,9 +160,7 @@ class InteriorPoint:
         relative = at.relative_complementarity
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
         missing = 1.0 - self.k.sum(axis=0)
-        system = NewtonSystem(
-            self.coupling, missing, self.factors, Weighed.none(), OfCores.none()
-        )
+        system = NewtonSystem(self.coupling, missing, self.factors, Weighed.none(), OfCores.none())
         moved = newton_step(
             self._shared._replace(team=self.team),
             self.k,

@@ -43,11 +43,11 @@ from whereish.solvers.optimal.barrier.systems import (
 )
 from whereish.solvers.optimal.crew import (
     Crew,
-    call_out,
     finish,
+    first_item,
     in_crew,
+    item_after,
     next_item,
-    own_item,
     wait_for_all,
 )
 
@@ -252,16 +252,10 @@ def _along(crew: Crew, task: _Task, system: NewtonSystem) -> tuple[bool, float, 
 @kernel
 def _share(crew: Crew, kind: int, count: int, task: _Task, system: NewtonSystem) -> bool:
     """Let everybody work on all items, and wait for them; whether they are done."""
-    if crew.locks.size == 0:
-        for item in range(count):
-            _work(kind, item, task, system)
-        return True
-    call_out(crew, kind, count)
-    item = own_item(crew)
+    item = first_item(crew, kind, count)
     while item >= 0:
         _work(kind, item, task, system)
-        finish(crew)
-        item = own_item(crew)
+        item = item_after(crew, item, count)
     return wait_for_all(crew, count)
 
 
@@ -286,9 +280,7 @@ def _work_on_part(kind: int, item: int, task: _Task, system: NewtonSystem) -> No
     some = (task.start[part[0]], task.start[part[1]])
     steps = Steps(task.aims[1], task.aims[2])
     if kind == _WEIGH:
-        task.found[item, 0] = weigh_rows(
-            task.begun, at, task.start, task.pairs, part, task.weight
-        )
+        task.found[item, 0] = weigh_rows(task.begun, at, task.start, task.pairs, part, task.weight)
     elif kind == _DOWN:
         _aim(some, task, steps)
         k = task.k[written]

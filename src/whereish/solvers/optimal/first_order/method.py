@@ -174,7 +174,7 @@ class FirstOrder:
         total = np.zeros(self.programme.metric.shape)
         for group, (_, _, inverse) in zip(groups, found, strict=True):
             total[np.ix_(group.near.places, group.near.places)] += group.outputs.size * inverse
-        self._coupling = np.linalg.inv(total)
+        self._coupling = np.asarray(np.linalg.inv(total), np.float64)
         pairs = zip(groups, found, strict=True)
         self._laid = Laid.of([(group.near.places, one[1], one[0]) for group, one in pairs])
         self._groups = []
@@ -226,7 +226,6 @@ class FirstOrder:
 
     def iterate(self, times: int) -> None:
         """`times` sweeps."""
-
         with workers(threads=self._threads) as team:
             moved = sweep_all(team, self._laid, self._coupling, times, _RELAXATION)
         self._summed += self.penalty * moved

@@ -17,11 +17,11 @@ from whereish.compiled import kernel
 from whereish.errors import SolverError
 from whereish.solvers.optimal.crew import (
     Crew,
-    call_out,
     finish,
+    first_item,
     in_crew,
+    item_after,
     next_item,
-    own_item,
     wait_for_all,
 )
 from whereish.solvers.optimal.first_order.sweeps import Singles, Weighted, sweep, take_costs
@@ -32,6 +32,7 @@ __all__ = ["Laid", "Scaled", "sweep_all"]
 _SOLVE, _COUPLE, _MOVE, _BOTH = 0, 1, 2, 3
 _BLOCKS = 4
 """Of the coupling's rows."""
+_BEGINS = ("place", "row", "matrix", "entry", "value")
 _FAILED = "a thread of the first-order method failed"
 
 
@@ -79,22 +80,29 @@ class Laid(NamedTuple):
         counts = np.array([one.rows.source.size for _, _, one in groups], np.int64)
         begins = (size[:, 0], counts, size[:, 0] ** 2, size.prod(axis=1), counts * size[:, 1])
         arrays = list(zip(*(one for _, _, one in groups), strict=True))
-        rows = Weighted(*(np.concatenate(each) for each in zip(*arrays[0], strict=True)))
-        flat = [np.concatenate([one.ravel() for one in each]) for each in arrays[1:]]
+        rows = Weighted(*map(np.concatenate, zip(*arrays[0], strict=True)))
+        begin = {
+            name: np.append(0, np.cumsum(each)) for name, each in zip(_BEGINS, begins, strict=True)
+        }
+        flat = {
+            name: np.concatenate([one.ravel() for one in each])
+            for name, each in zip(Scaled._fields[1:], arrays[1:], strict=True)
+        }
         return cls(
-            size,
-            *(np.append(0, np.cumsum(each)) for each in begins),
-            np.concatenate([places for places, _, _ in groups]),
-            rows,
-            np.array([proximal for _, proximal, _ in groups], np.float32),
-            *flat,
+            size=size,
+            places=np.concatenate([places for places, _, _ in groups]),
+            rows=rows,
+            proximal=np.array([proximal for _, proximal, _ in groups], np.float32),
+            **begin,
+            **flat,
         )
 
     def group(self, g: int) -> Scaled:
         """The arrays of one group, in this memory."""
         places, outputs = self.size[g]
         some = slice(self.row[g], self.row[g + 1])
-        rows = Weighted(*(each[some] for each in self.rows))
+        source, target, weight, factor = self.rows
+        rows = Weighted(source[some], target[some], weight[some], factor[some])
         x, pulled, cost = (
             each[self.entry[g] : self.entry[g + 1]].reshape(places, outputs)
             for each in (self.x, self.pulled, self.cost)
@@ -166,16 +174,10 @@ def _share(
     crew: Crew, kind: int, count: int, laid: Laid, sums: _Sums, relaxation: np.float32
 ) -> bool:
     """Let everybody work on all items, and wait for them; whether they are done."""
-    if crew.locks.size == 0:
-        for item in range(count):
-            _work(kind, item, laid, sums, relaxation)
-        return True
-    call_out(crew, kind, count)
-    item = own_item(crew)
+    item = first_item(crew, kind, count)
     while item >= 0:
         _work(kind, item, laid, sums, relaxation)
-        finish(crew)
-        item = own_item(crew)
+        item = item_after(crew, item, count)
     return wait_for_all(crew, count)
 
 
@@ -198,9 +200,8 @@ def _work(kind: int, item: int, laid: Laid, sums: _Sums, relaxation: np.float32)
     if kind != _SOLVE:
         flat = laid.v[laid.value[item] : laid.value[item + 1]]
         v = flat.reshape((flat.size // outputs, outputs))
-        rows = Weighted(
-            laid.rows.source[row], laid.rows.target[row], laid.rows.weight[row], laid.rows.factor[row]
-        )
+        source, target, weight, factor = laid.rows
+        rows = Weighted(source[row], target[row], weight[row], factor[row])
         missing = np.empty(places, np.float32)
         for at in range(places):
             missing[at] = np.float32(sums.missing[where[at]])
