@@ -26,6 +26,7 @@ from whereish.randomness import ForkSafeLock
 
 __all__ = [
     "Workers",
+    "alone",
     "allowed_threads",
     "checked_threads",
     "in_ranges",
@@ -81,6 +82,16 @@ def in_ranges(function: Callable[[tuple[int, int]], object], count: int, *, work
     parts = 1 if threads == 1 else min(count, _RANGES * threads)
     bounds = [count * at // max(parts, 1) for at in range(parts + 1)]
     in_threads(function, list(pairwise(bounds)), threads=threads)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """What is done within has no other threads: it is an item of work beside others'."""
+    before, _OPEN.is_alone = _OPEN.is_alone, True
+    try:
+        yield
+    finally:
+        _OPEN.is_alone = before
 
 
 @contextmanager
@@ -262,14 +273,12 @@ class _Later(Generic[_Result]):
         """Do it without other threads, unless somebody has begun; what it raises is kept."""
         with suppress(IndexError):
             function = self._left.pop()
-            before, _OPEN.is_alone = _OPEN.is_alone, True
             try:
-                found = function()
+                with alone():
+                    found = function()
                 self._found.put(lambda: found)
             except BaseException as error:
                 self._found.put(partial(_raise, error))
-            finally:
-                _OPEN.is_alone = before
 
     def result(self) -> _Result:
         """What it gave, or raises what it raised; to be asked for once."""

@@ -71,8 +71,7 @@ def recombine(
     Every column is first sent to the output that serves it best; `rows` keep a free one private.
     """
     scaled = columns / columns.max(axis=1, keepdims=True)
-    losses = programme.cost @ scaled.T
-    outputs, cheapest = losses.argmin(axis=0), losses.min(axis=0)
+    outputs, cheapest = programme.best_outputs(scaled.T)
     with workers() as team:
         point = _Master(scaled, cheapest, programme.cost[free], rows, team)
         weights, remains = point.solve(tolerance)
