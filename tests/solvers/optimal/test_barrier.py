@@ -36,6 +36,7 @@ from whereish.solvers.optimal.barrier.factors import (
     solve_outputs,
     solve_packed,
 )
+from whereish.solvers.optimal.barrier.newton import Rules, newton_step
 from whereish.solvers.optimal.barrier.rows import (
     Pairs,
     RowLists,
@@ -45,7 +46,6 @@ from whereish.solvers.optimal.barrier.rows import (
 )
 from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
 from whereish.solvers.optimal.interior_point import InteriorPoint
-from whereish.solvers.optimal.newton import Rules, newton_step
 from whereish.threads import one_blas_thread, workers
 
 N = 12

@@ -37,9 +37,9 @@ from whereish.solvers.optimal.barrier.directions import (
     shares,
 )
 from whereish.solvers.optimal.barrier.entering import ENTRY_SLACK, Entry, admit
+from whereish.solvers.optimal.barrier.newton import Rules, newton_step
 from whereish.solvers.optimal.barrier.rows import Pairs, RowLists, feasible_multipliers
 from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
-from whereish.solvers.optimal.newton import Rules, newton_step
 from whereish.threads import Workers
 
 __all__ = ["Candidate", "InteriorPoint", "Measure", "Standing"]

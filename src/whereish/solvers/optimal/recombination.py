@@ -26,9 +26,9 @@ from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.solvers.optimal.barrier.coupling import Coupling
 from whereish.solvers.optimal.barrier.directions import ALONE, SharedRows, shares
+from whereish.solvers.optimal.barrier.newton import Rules, newton_step
 from whereish.solvers.optimal.barrier.rows import Pairs, Rows, feasible_multipliers
 from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
-from whereish.solvers.optimal.newton import Rules, newton_step
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.threads import Workers, workers
 

@@ -10,6 +10,7 @@ from whereish.errors import SolverError
 from whereish.solvers.lapack import address
 from whereish.solvers.optimal.barrier.coupling import Coupling
 from whereish.solvers.optimal.barrier.directions import Part, SharedRows, shares
+from whereish.solvers.optimal.barrier.newton import Rules, newton_step
 from whereish.solvers.optimal.barrier.rows import NO_MULTIPLIERS, Pairs, Rows
 from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
 from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
@@ -18,7 +19,6 @@ from whereish.solvers.optimal.local.kernels import (
     price_of_tails,
     write_of_cores,
 )
-from whereish.solvers.optimal.newton import Rules, newton_step
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.threads import allowed_threads, in_threads, workers
 
