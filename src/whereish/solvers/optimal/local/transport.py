@@ -43,9 +43,8 @@ _TOLERANCE = 1e-9
 """Of the simplex method, in units of the largest cost; what it leaves lowers the bound."""
 _NOTHING = 1e-8
 """Of the sum of mu: less counts as no lack."""
-_AT_ONCE, _CALLS = 4, 16
-"""Outputs of one call, which takes a millisecond to say, and calls between two looks at the clock.
-"""
+_AT_ONCE = 4
+"""Outputs of one call, which takes a millisecond to say."""
 _LACKING = 8
 """Outputs that lower mu together: they lack at different places, or the same there."""
 _EPS = float(np.finfo(float).eps)
@@ -63,14 +62,15 @@ def lowered_duals(
     None if it is `over` before the last output.
     """
     calls = [cost[begin : begin + _AT_ONCE] for begin in range(0, len(cost), _AT_ONCE)]
-    short = np.zeros((0, mu.size))
+
+    def found(one: FloatArray) -> FloatArray | None:
+        return None if over() else shortfalls(one, mu, closeness, _FEW_GIVERS)
+
     with workers() as team:
-        for begin in range(0, len(calls), _CALLS):
-            if over():
-                return None
-            some = calls[begin : begin + _CALLS]
-            found = team.map(lambda one: shortfalls(one, mu, closeness, _FEW_GIVERS), some)
-            short = np.concatenate([short, *found])
+        parts = [part for part in team.map(found, calls) if part is not None]
+        if len(parts) < len(calls):
+            return None
+        short = np.concatenate(parts)
         lacking = short.sum(axis=1) > _NOTHING * float(np.abs(mu).sum())
         lowered = _less(mu, short[~lacking].max(axis=0, initial=0.0))
         left = cost[lacking]
@@ -78,8 +78,8 @@ def lowered_duals(
             if over():
                 return None
             alone = [one[None] for one in left[begin : begin + _LACKING]]
-            found = team.map(partial(shortfalls, mu=lowered, closeness=closeness), alone)
-            lowered = _less(lowered, np.max(found, axis=(0, 1)))
+            lacks = team.map(partial(shortfalls, mu=lowered, closeness=closeness), alone)
+            lowered = _less(lowered, np.max(lacks, axis=(0, 1)))
     return lowered
 
 
