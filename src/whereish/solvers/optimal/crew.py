@@ -42,7 +42,7 @@ set_if: Callable[[IntArray, int, int, int], bool] = lazy_intrinsic(_HOME, "set_i
 _LINE = 16
 """Words between two that threads change: they share no line of a cache."""
 _CALL, _DONE, _BROKEN, _ASLEEP = (line * _LINE for line in range(4))
-"""What is called out; how many of its items are done; whether a thread failed; who sleeps."""
+"""What is called out; how many of its items are done; whether the others left; who sleeps."""
 _LOW, _KIND, _NUMBER, _OVER = 16, 32, 40, 62
 """Bits of a call from which on its first item left, its kind, its number, and the end are written;
 below them all, one more than its last item left."""
@@ -115,7 +115,7 @@ def in_crew(team: Workers, section: Callable[[Crew, int], _Result]) -> _Result:
             section(crew, at)
         except BaseException as error:
             errors.append(error)
-            give_up(crew)
+            dismiss(crew)
 
     team.beside(follow)
     try:
@@ -227,15 +227,10 @@ def wait_for_all(crew: Crew, count: int) -> bool:
 
 
 @kernel
-def give_up(crew: Crew) -> None:
-    """Tell the leader that an item will not be done."""
-    store_word(crew.words, _BROKEN, 1)
-    if swap_word(crew.words, _ASLEEP, 0) == 1:
-        release(crew.release, crew.locks[0])
-
-
-@kernel
 def dismiss(crew: Crew) -> None:
-    """End the section for all."""
+    """End the section for all: it is over, or an item will not be done."""
+    store_word(crew.words, _BROKEN, 1)
     store_word(crew.words, _CALL, 1 << _OVER)
     wake_others(crew)
+    if crew.locks.size and swap_word(crew.words, _ASLEEP, 0) == 1:
+        release(crew.release, crew.locks[0])

@@ -70,7 +70,7 @@ def recombine(
 
     Every column is first sent to the output that serves it best; `rows` keep a free one private.
     """
-    scaled = columns / columns.max(axis=1, keepdims=True)
+    scaled = np.ascontiguousarray(columns / columns.max(axis=1, keepdims=True))
     outputs, cheapest = programme.best_outputs(scaled.T)
     with workers() as team:
         point = _Master(scaled, cheapest, programme.cost[free], rows, team)
