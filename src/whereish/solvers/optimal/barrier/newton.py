@@ -53,9 +53,9 @@ from whereish.solvers.optimal.crew import (
 
 __all__ = ["Moved", "Rules", "newton_step"]
 
-_WEIGH, _FACTOR, _ADD, _DOWN, _UP, _AFTER, _MOVE = range(7)
+_BEGIN, _WEIGH, _FACTOR, _ADD, _DOWN, _UP, _AFTER, _MOVE = range(8)
 _VANISH, _CENTRE, _DRAW_IN = range(3)
-_DONE, _FAILED, _SINGULAR = range(3)
+_DONE, _FAILED, _SINGULAR = range(1, 4)
 _THREAD_FAILED = "a thread of the interior point failed"
 
 
@@ -94,9 +94,9 @@ class _Task(NamedTuple):
     dy: tuple[FloatArray, FloatArray]
     dmu: FloatArray
     plan: IntArray
-    """Which targets; which of the two is the best direction, and which is written."""
+    """Which targets; which of the two is the best direction, and which is written; corrections."""
     aims: FloatArray
-    """Of the products s y; of the steps to look at, or to go."""
+    """Of the products s y; of the steps to look at, or to go; the products' sum; the best steps."""
     found: FloatArray
     """Of every item: a sum of products or whether it was done, and the largest parts of slacks and
     multipliers that are taken away."""
@@ -153,8 +153,8 @@ def newton_step(
         ds,
         dy,
         np.empty((2, mu.size)),
-        np.zeros(3, np.int64),
-        np.zeros(3),
+        np.zeros(4, np.int64),
+        np.zeros(6),
         np.empty((max(count, len(system.coupling.parts), BLOCKS), 3)),
         np.empty((count, mu.size)),
     )
@@ -172,109 +172,119 @@ def _section(task: _Task, system: NewtonSystem, rules: Rules, crew: Crew, who: i
 
 @kernel
 def step_in_crew(crew: Crew, who: int, task: _Task, system: NewtonSystem, rules: Rules) -> int:
-    """Write where the best direction leads over that direction; how it ended."""
-    if who > 0:
-        while True:
+    """Write where the best direction leads over that direction; how it ended.
+
+    What is done with an item is written once: it is compiled for every place that names it.
+    """
+    kind, item, count = _BEGIN, -1, 0
+    while True:
+        if who > 0:
             kind, item = next_item(crew, who)
             if kind < 0:
                 return _DONE
-            _work(kind, item, task, system)
+        elif item < 0:
+            if not wait_for_all(crew, count):
+                return _FAILED
+            kind = _next_call(kind, task, system, rules)
+            if kind < 0:
+                return -kind
+            count = _items(kind, task, system)
+            item = first_item(crew, kind, count)
+            continue
+        if kind == _FACTOR:
+            done = factor_item(
+                task.lapack, item, system, task.start, task.pairs, task.parts, task.weight
+            )
+            task.found[item, 0] = 1.0 if done else 0.0
+        elif kind == _ADD:
+            add_block(system.coupling, item)
+        else:
+            _work_on_part(kind, item, task, system)
+        if who > 0:
             finish(crew)
-    parts, items = task.parts.shape[0], system.coupling.parts.shape[0]
-    done = _share(crew, _WEIGH, parts, task, system)
-    complementarity = task.found[:parts, 0].sum()
-    done = done and _share(crew, _FACTOR, items, task, system)
-    if done and task.found[:items, 0].min() == 0.0:
-        return _SINGULAR
-    done = done and _share(crew, _ADD, BLOCKS, task, system)
-    if not done:
-        return _FAILED
-    if not factor_sum(task.lapack.potrf, system.coupling):
-        return _SINGULAR
-    if not _direct(crew, complementarity, task, system, rules):
-        return _FAILED
-    return _DONE if _share(crew, _MOVE, parts, task, system) else _FAILED
+        else:
+            item = item_after(crew, item, count)
 
 
 @kernel
-def _direct(
-    crew: Crew, complementarity: float, task: _Task, system: NewtonSystem, rules: Rules
-) -> bool:
-    """Write the direction, and the steps to go; whether it was done."""
+def _items(kind: int, task: _Task, system: NewtonSystem) -> int:
+    """How many there are of a kind."""
+    if kind == _FACTOR:
+        return system.coupling.parts.shape[0]
+    return BLOCKS if kind == _ADD else task.parts.shape[0]
+
+
+@kernel
+def _next_call(kind: int, task: _Task, system: NewtonSystem, rules: Rules) -> int:
+    """What is due after a call that all have done, alone; the next one, or less how it ended."""
+    if kind <= _FACTOR:
+        return _before_directions(kind, task, system)
     plan, aims, parts = task.plan, task.aims, task.parts.shape[0]
-    plan[0], plan[1], plan[2] = _VANISH, 0, 1
-    done, primal, dual = _along(crew, task, system)
-    plan[1], plan[2] = 1, 0
-    aims[1], aims[2] = primal, dual
-    done = done and _share(crew, _AFTER, parts, task, system)
-    centring = min(max((task.found[:parts, 0].sum() / complementarity) ** 3, 1e-6), 1.0)
-    aims[0] = max(centring * complementarity, rules.least) / task.target.size
-    plan[0] = _CENTRE
-    if done:
-        done, primal, dual = _along(crew, task, system)
-    plan[1], plan[2] = 0, 1
-    for _ in range(rules.corrections):
-        if not done or min(primal, dual) > 0.95:
-            break
-        plan[0] = _DRAW_IN
-        aims[1], aims[2] = min(1.0, 1.08 * primal + 0.1), min(1.0, 1.08 * dual + 0.1)
-        done, longer, other = _along(crew, task, system)
-        if longer + other < primal + dual + 0.02:
-            break
-        primal, dual = longer, other
-        plan[1], plan[2] = plan[2], plan[1]
-    aims[1], aims[2] = rules.share * primal, rules.share * dual
-    return done
+    if kind == _ADD:
+        plan[0], plan[1], plan[2] = _VANISH, 0, 1
+        return _DOWN if factor_sum(task.lapack.potrf, system.coupling) else -_SINGULAR
+    if kind == _DOWN:
+        _couple(task, system)
+        return _UP
+    if kind == _AFTER:
+        centring = min(max((task.found[:parts, 0].sum() / aims[3]) ** 3, 1e-6), 1.0)
+        aims[0] = max(centring * aims[3], rules.least) / task.target.size
+        plan[0] = _CENTRE
+        return _DOWN
+    return _after_direction(task, rules) if kind == _UP else -_DONE
 
 
 @kernel
-def _along(crew: Crew, task: _Task, system: NewtonSystem) -> tuple[bool, float, float]:
-    """Write the direction for the targets that are planned; the steps along it."""
-    parts = task.parts.shape[0]
-    if not _share(crew, _DOWN, parts, task, system):
-        return False, 0.0, 0.0
+def _before_directions(kind: int, task: _Task, system: NewtonSystem) -> int:
+    if kind == _FACTOR:
+        done = task.found[: system.coupling.parts.shape[0], 0].min() > 0.0
+        return _ADD if done else -_SINGULAR
+    if kind == _WEIGH:
+        task.aims[3] = task.found[: task.parts.shape[0], 0].sum()
+        return _FACTOR
+    return _WEIGH
+
+
+@kernel
+def _couple(task: _Task, system: NewtonSystem) -> None:
+    """Write the multipliers of the sums."""
     dmu = task.dmu[task.plan[2]]
     dmu[:] = task.sums[0]
-    for part in range(1, parts):
+    for part in range(1, task.parts.shape[0]):
         for x in range(dmu.size):
             dmu[x] += task.sums[part, x]
     for x in range(dmu.size):
         dmu[x] = system.missing[x] - dmu[x]
     solve_packed(task.lapack.tpsv, system.coupling.packed, dmu)
-    if not _share(crew, _UP, parts, task, system):
-        return False, 0.0, 0.0
+
+
+@kernel
+def _after_direction(task: _Task, rules: Rules) -> int:
+    """Whether it is the best so far, and whether another one is to be tried."""
+    plan, aims = task.plan, task.aims
     fall_s, fall_y = 1.0, 1.0
-    for part in range(parts):
+    for part in range(task.parts.shape[0]):
         fall_s, fall_y = max(fall_s, task.found[part, 1]), max(fall_y, task.found[part, 2])
-    return True, 1.0 / fall_s, 1.0 / fall_y
-
-
-@kernel
-def _share(crew: Crew, kind: int, count: int, task: _Task, system: NewtonSystem) -> bool:
-    """Let everybody work on all items, and wait for them; whether they are done."""
-    item = first_item(crew, kind, count)
-    while item >= 0:
-        _work(kind, item, task, system)
-        item = item_after(crew, item, count)
-    return wait_for_all(crew, count)
-
-
-@kernel
-def _work(kind: int, item: int, task: _Task, system: NewtonSystem) -> None:
-    """One item of what is called out."""
-    if kind == _FACTOR:
-        done = factor_item(
-            task.lapack, item, system, task.start, task.pairs, task.parts, task.weight
-        )
-        task.found[item, 0] = 1.0 if done else 0.0
-    elif kind == _ADD:
-        add_block(system.coupling, item)
-    else:
-        _work_on_part(kind, item, task, system)
+    primal, dual = 1.0 / fall_s, 1.0 / fall_y
+    better = plan[0] != _DRAW_IN or primal + dual >= aims[4] + aims[5] + 0.02
+    if better:
+        plan[1], plan[2] = plan[2], plan[1]
+        aims[4], aims[5] = primal, dual
+    aims[1], aims[2] = aims[4], aims[5]
+    if plan[0] == _VANISH:
+        return _AFTER
+    if better and plan[3] < rules.corrections and min(primal, dual) <= 0.95:
+        plan[0] = _DRAW_IN
+        plan[3] += 1
+        aims[1], aims[2] = min(1.0, 1.08 * primal + 0.1), min(1.0, 1.08 * dual + 0.1)
+        return _DOWN
+    aims[1], aims[2] = rules.share * aims[4], rules.share * aims[5]
+    return _MOVE
 
 
 @kernel
 def _work_on_part(kind: int, item: int, task: _Task, system: NewtonSystem) -> None:
+    """Rows and columns of a part, for all that comes before and after factors."""
     at, best, written = task.at, task.plan[1], task.plan[2]
     part = (task.parts[item, 0], task.parts[item, 1])
     some = (task.start[part[0]], task.start[part[1]])

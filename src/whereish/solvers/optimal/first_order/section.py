@@ -131,7 +131,7 @@ def sweep_all(
     """So many sweeps; what moved the sums, added up."""
     n = len(coupling)
     sums = _Sums(coupling, np.zeros((len(laid.size), n)), *np.zeros((3, n)))
-    if not in_crew(team, partial(_section, laid, sums, times, relaxation)):
+    if times and not in_crew(team, partial(_section, laid, sums, times, relaxation)):
         raise SolverError(_FAILED)
     return sums.total
 
@@ -147,38 +147,44 @@ def sweep_groups(
     crew: Crew, who: int, laid: Laid, sums: _Sums, times: int, relaxation: np.float32
 ) -> bool:
     """Sweep `times` times; whether all threads did what they had taken."""
-    if who > 0:
-        while True:
+    kind, item, count, turn = _MOVE, -1, 0, 0
+    while True:
+        if who > 0:
             kind, item = next_item(crew, who)
             if kind < 0:
                 return True
-            _work(kind, item, laid, sums, relaxation)
+        elif item < 0:
+            if not wait_for_all(crew, count):
+                return False
+            if turn > 2 * times:
+                return True
+            kind = _next_call(turn, times, sums)
+            turn += 1
+            count = _BLOCKS if kind == _COUPLE else laid.size.shape[0]
+            item = first_item(crew, kind, count)
+            continue
+        _work(kind, item, laid, sums, relaxation)
+        if who > 0:
             finish(crew)
-    groups, n = laid.size.shape[0], sums.lacks.size
-    done = True
-    for turn in range(times):
-        done = done and _share(crew, _BOTH if turn else _SOLVE, groups, laid, sums, relaxation)
-        for x in range(n):
-            total = 0.0
-            for g in range(groups):
-                total += sums.found[g, x]
-            sums.lacks[x] = 1.0 - total
-        done = done and _share(crew, _COUPLE, _BLOCKS, laid, sums, relaxation)
-        for x in range(n):
-            sums.total[x] += sums.missing[x]
-    return done and (times == 0 or _share(crew, _MOVE, groups, laid, sums, relaxation))
+        else:
+            item = item_after(crew, item, count)
 
 
 @kernel
-def _share(
-    crew: Crew, kind: int, count: int, laid: Laid, sums: _Sums, relaxation: np.float32
-) -> bool:
-    """Let everybody work on all items, and wait for them; whether they are done."""
-    item = first_item(crew, kind, count)
-    while item >= 0:
-        _work(kind, item, laid, sums, relaxation)
-        item = item_after(crew, item, count)
-    return wait_for_all(crew, count)
+def _next_call(turn: int, times: int, sums: _Sums) -> int:
+    """What is due between two calls, alone, and the next one: two for each sweep, and one more."""
+    if turn % 2 == 1:
+        for x in range(sums.lacks.size):
+            total = 0.0
+            for g in range(sums.found.shape[0]):
+                total += sums.found[g, x]
+            sums.lacks[x] = 1.0 - total
+        return _COUPLE
+    if turn == 0:
+        return _SOLVE
+    for x in range(sums.lacks.size):
+        sums.total[x] += sums.missing[x]
+    return _BOTH if turn < 2 * times else _MOVE
 
 
 @kernel

@@ -102,10 +102,11 @@ class _Local:
         gap: float,
         start: FloatArray,
         around: Neighbourhoods,
-        team: Workers,
+        team: Workers | None = None,
     ) -> None:
-        self.programme, self.gap, self.around, self.team = programme, gap, around, team
-        edges = team.later(lambda: greedy_spanner(programme.metric, 1.0 + gap).edges)
+        self.programme, self.gap, self.around = programme, gap, around
+        self.team = team or Workers()
+        edges = self.team.later(lambda: greedy_spanner(programme.metric, 1.0 + gap).edges)
         self.polish = Polish(programme, gap, team)
         self.near = np.argsort(programme.metric, axis=1, kind="stable")[:, 1 : NEIGHBOURS + 1]
         inside = covering(around.away, around.away <= (around.radius or RADII[-1]))
