@@ -210,7 +210,7 @@ def step_in_crew(crew: Crew, who: int, task: _Task, system: NewtonSystem, rules:
 def _items(kind: int, task: _Task, system: NewtonSystem) -> int:
     """How many there are of a kind."""
     if kind == _FACTOR:
-        return system.coupling.parts.shape[0]
+        return int(system.coupling.parts.shape[0])
     return BLOCKS if kind == _ADD else task.parts.shape[0]
 
 
