@@ -314,3 +314,37 @@ def test_ranges_make_up_all(count, work, monkeypatch):
 
         in_ranges(add, count, work=work)
         assert (done == 1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_left_for_later_is_done_once_by_whoever_comes_first(threads):
+    done = []
+
+    def work(pause):
+        time.sleep(pause)
+        done.append(threading.get_ident())
+        with workers(threads=3) as mine:
+            return mine.count, threading.get_ident()
+
+    with workers(threads=threads) as team:
+        asked_at_once = team.later(lambda: work(0.0))()
+        later = team.later(lambda: work(0.01))
+        time.sleep(0.05)
+        count, where = later()
+        assert len(done) == 2
+        assert asked_at_once[0] in (1, 3)
+        # Beside the caller's work it has no threads of its own.
+        assert count == (3 if threads == 1 else 1)
+        assert (where == threading.get_ident()) == (threads == 1)
+        team.later(lambda: 1 / 0)  # nobody asks
+        later = team.later(lambda: 1 / 0)
+        time.sleep(0.01)
+        with pytest.raises(ZeroDivisionError):
+            later()
+        assert team.map(abs, [-1, -2, -3]) == [1, 2, 3]
+        with np.errstate(divide="ignore"):
+            later = team.later(lambda: np.ones(3) / np.zeros(3))
+            time.sleep(0.01)
+            assert np.isinf(later()).all()
+        with workers(threads=3) as mine:
+            assert mine.count == 3

@@ -26,6 +26,7 @@ from whereish.randomness import ForkSafeLock
 
 __all__ = [
     "Workers",
+    "alone",
     "allowed_threads",
     "checked_threads",
     "in_ranges",
@@ -84,13 +85,23 @@ def in_ranges(function: Callable[[tuple[int, int]], object], count: int, *, work
 
 
 @contextmanager
+def alone() -> Iterator[None]:
+    """What is done within has no other threads: it is an item of work beside others'."""
+    before, _OPEN.is_alone = _OPEN.is_alone, True
+    try:
+        yield
+    finally:
+        _OPEN.is_alone = before
+
+
+@contextmanager
 def workers(*, threads: int | None = None) -> Iterator[Workers]:
     """Threads that stay while many functions are mapped; the caller's own is one of them.
 
     Within another such block of the same thread they are those of that block, as far as it has
     enough: a solver that opens one begins no thread for each of its steps.
     """
-    count, outer = checked_threads(threads), _OPEN.team
+    count, outer = 1 if _OPEN.is_alone else checked_threads(threads), _OPEN.team
     if outer.count >= count:
         yield outer.fewer(count)
         return
@@ -145,6 +156,26 @@ class Workers:
             inbox.put(partial(copy_context().run, call.work, share))
         return call.results()
 
+    def later(self, function: Callable[[], _Result]) -> Callable[[], _Result]:
+        """A function that gives what `function` does; another thread may do it meanwhile.
+
+        Whoever asks before one has begun does it; there it has no other threads.
+        """
+        one = _Later(function)
+        if self._inboxes:
+            self._begin(len(self._inboxes))
+            self._inboxes[-1].put(partial(copy_context().run, one.begin))
+        return one.result
+
+    def beside(self, work: Callable[[int], None]) -> None:
+        """Call ``work(at)`` in each of the other threads, at = 1, 2, ..., and wait for none.
+
+        It is to end soon once the caller has no use for it, and to raise nothing.
+        """
+        self._begin(len(self._inboxes))
+        for at, inbox in enumerate(self._inboxes, 1):
+            inbox.put(partial(work, at))
+
     def _begin(self, count: int) -> None:
         """Let so many threads serve."""
         for inbox in self._inboxes[len(self._threads) : count]:
@@ -159,10 +190,13 @@ class Workers:
 
 
 class _Open(local):
-    """The team whose block this thread is in; to begin with, itself alone."""
+    """The team whose block this thread is in: to begin with, itself alone.
+
+    While what it does is done beside others' work it has no other.
+    """
 
     def __init__(self) -> None:
-        self.team = Workers()
+        self.team, self.is_alone = Workers(), False
 
 
 _OPEN = _Open()
@@ -227,6 +261,34 @@ class _Call(Generic[_Item, _Result]):
         if self._errors:
             raise min(self._errors, key=itemgetter(0))[1]
         return [self._found[index] for index in range(len(self._items))]
+
+
+class _Later(Generic[_Result]):
+    """What is done once, by whoever comes first."""
+
+    def __init__(self, function: Callable[[], _Result]) -> None:
+        self._left, self._found = deque([function]), SimpleQueue[Callable[[], _Result]]()
+
+    def begin(self) -> None:
+        """Do it without other threads, unless somebody has begun; what it raises is kept."""
+        with suppress(IndexError):
+            function = self._left.pop()
+            try:
+                with alone():
+                    found = function()
+                self._found.put(lambda: found)
+            except BaseException as error:
+                self._found.put(partial(_raise, error))
+
+    def result(self) -> _Result:
+        """What it gave, or raises what it raised; to be asked for once."""
+        with suppress(IndexError):
+            return self._left.pop()()
+        return self._found.get()()
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
 
 
 class _Limit:

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["call_on_matrix", "call_on_packed", "call_on_system"]
+__all__ = ["call_on_matrix", "call_on_packed", "call_on_rows", "call_on_system"]
 
 _CHAR, _INT = ir.IntType(8), ir.IntType(32)
 
@@ -71,6 +71,25 @@ def call_on_packed(context: Any, address: Any, factor: Any, right: Any, transpos
         return context.get_dummy_value()
 
     return types.void(types.int64, factor, right, types.boolean), code
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def call_on_rows(context: Any, address: Any, rows: Any, out: Any) -> Any:
+    """dsyrk: write the half below the diagonal of rows' rows, for C-ordered (count, n) rows."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data, count = _array(context, builder, signature.args[1], values[1])
+        product, n = _array(context, builder, signature.args[2], values[2])
+        plain = cgutils.alloca_once_value(builder, ir.Constant(_CHAR, ord("N")))
+        one, zero = (
+            cgutils.alloca_once_value(builder, ir.Constant(ir.DoubleType(), value))
+            for value in (1.0, 0.0)
+        )
+        arguments = [_upper(builder), plain, n, count, one, data, n, zero, product, n]
+        _call(builder, values[0], arguments)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, rows, out), code
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -13,13 +13,12 @@ from whereish.solvers.optimal.barrier.column import (
     cheapest_column,
     corrected_move,
 )
-from whereish.solvers.optimal.barrier.coupling import Coupling
+from whereish.solvers.optimal.barrier.coupling import BLOCKS, Coupling, add_block, factor_sum
 from whereish.solvers.optimal.barrier.directions import (
     AtRows,
     SharedRows,
     Steps,
     centre_targets,
-    corrected_direction,
     draw_in_targets,
     products_after,
     pull_of_targets,
@@ -28,12 +27,24 @@ from whereish.solvers.optimal.barrier.directions import (
     vanish_targets,
 )
 from whereish.solvers.optimal.barrier.entering import ENTRY_SLACK, Entry, admit, near_active_pairs
-from whereish.solvers.optimal.barrier.factors import OutputFactors, factor_regularised, pack
+from whereish.solvers.optimal.barrier.factors import (
+    NO_FACTOR,
+    add_solutions,
+    factor_outputs,
+    factor_regularised,
+    pack,
+    solve_outputs,
+    solve_packed,
+)
+from whereish.solvers.optimal.barrier.newton import Rules, newton_step
 from whereish.solvers.optimal.barrier.rows import (
+    Pairs,
     RowLists,
+    Rows,
     assemble_normal_matrix,
     feasible_multipliers,
 )
+from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
 from whereish.solvers.optimal.interior_point import InteriorPoint
 from whereish.threads import one_blas_thread, workers
 
@@ -55,50 +66,66 @@ def normal_matrix(rows, weight, z):
     return work
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_factors_and_solutions_are_those_of_one_output_after_the_other(rows, threads):
-    random = np.random.default_rng(2)
-    weight, right, mu = random.uniform(1, 2, rows.size), random.normal(size=(5, N)), np.arange(N)
-    mu = mu.astype(float)
+def factored(rows, weight, part, factors, inverses):
+    addresses = address("dpotrf"), address("dpotri")
+    return factor_outputs(*addresses, weight, *rows, part, factors, inverses)
+
+
+def summed(coupling):
+    for block in range(BLOCKS):
+        add_block(coupling, block)
+    return factor_sum(address("dpotrf"), coupling)
+
+
+def coupled(coupling, right):
+    solution = right.copy()
+    solve_packed(address("dtpsv"), coupling.packed, solution)
+    return solution
+
+
+def test_factors_and_solutions_are_those_of_one_output_after_the_other(rows):
+    random, tpsv = np.random.default_rng(2), address("dtpsv")
+    weight, right = random.uniform(1, 2, rows.size), random.normal(size=(5, N + 2))
+    mu, beyond = np.arange(N).astype(float), right[:, N:].copy()
     inverses = [np.linalg.inv(normal_matrix(rows, weight, z)) for z in range(5)]
-    expected = [inverse @ (q + mu) for inverse, q in zip(inverses, right, strict=True)]
-    with one_blas_thread(), workers(threads=threads) as team:
-        factors, coupling = OutputFactors(5, N), Coupling(len(RANGES), N)
+    expected = [inverse @ (q + mu) for inverse, q in zip(inverses, right[:, :N], strict=True)]
+    factors, coupling = np.empty((5, N * (N + 1) // 2)), Coupling.of(len(RANGES), N)
+    sums = np.zeros(N)
+    with one_blas_thread():
         for _ in range(2):  # the memory of the first time is used again
-            team.map(
-                lambda at: factors.factor(rows, weight, RANGES[at], coupling.parts[at]),
-                range(len(RANGES)),
-            )
-            coupling.factor(team)
-        sums = team.map(lambda part: factors.solve(right, part), RANGES)
-        np.testing.assert_allclose(sum(sums), right.sum(axis=0), rtol=1e-13)
-        team.map(lambda part: factors.add_solutions(mu, right, part), RANGES)
-        coupled = coupling.solve(mu)
-    np.testing.assert_allclose(right, expected, rtol=1e-12, atol=1e-13)
+            for at, part in enumerate(RANGES):
+                assert factored(rows, weight, part, factors, coupling.parts[at])
+            assert summed(coupling)
+        for part in RANGES:
+            solve_outputs(tpsv, factors, part, right, sums)
+        np.testing.assert_allclose(sums, right[:, :N].sum(axis=0), rtol=1e-13)
+        for part in RANGES:
+            add_solutions(tpsv, factors, part, mu, right)
+    np.testing.assert_allclose(right[:, :N], expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(right[:, N:], beyond)
     np.testing.assert_allclose(np.tril(coupling.parts[1]), np.tril(inverses[2]), rtol=1e-12)
-    np.testing.assert_allclose(coupled, np.linalg.solve(sum(inverses), mu), rtol=1e-11)
+    np.testing.assert_allclose(
+        coupled(coupling, mu), np.linalg.solve(sum(inverses), mu), rtol=1e-11
+    )
 
 
 def test_a_singular_matrix_is_regularised_as_one_alone_and_a_negative_one_refused(rows):
-    weight = np.zeros(rows.size)
-    with one_blas_thread(), workers(threads=1) as team:
-        with pytest.raises(SolverError, match="no Cholesky factor"):
-            OutputFactors(5, N).factor(rows, weight, (0, 5), np.empty((N, N)))
-        coupling = Coupling(2, N)
+    weight, factors = np.zeros(rows.size), np.empty((5, N * (N + 1) // 2))
+    with one_blas_thread():
+        assert not factored(rows, weight, (0, 5), factors, np.empty((N, N)))
+        coupling = Coupling.of(2, N)
         coupling.parts[:] = -np.eye(N)
-        with pytest.raises(SolverError, match="no Cholesky factor"):
-            coupling.factor(team)
+        assert not summed(coupling)
         # One row only: a matrix of rank one, which has a factor once its zeros are not.
         weight = np.full(rows.size, 1e-14)
         weight[rows.start[:-1]] = 1.0
-        factors = OutputFactors(5, N)
-        factors.factor(rows, weight, (0, 5), np.empty((N, N)))
+        assert factored(rows, weight, (0, 5), factors, np.empty((N, N)))
         right = np.ones((5, N))
-        factors.solve(right, (0, 5))
+        solve_outputs(address("dtpsv"), factors, (0, 5), right, np.zeros(N))
         for z in range(5):
             coupling.parts[0], coupling.parts[1] = normal_matrix(rows, weight, z), 0.0
-            coupling.factor(team)
-            np.testing.assert_allclose(right[z], coupling.solve(np.ones(N)), rtol=1e-9)
+            assert summed(coupling)
+            np.testing.assert_allclose(right[z], coupled(coupling, np.ones(N)), rtol=1e-9)
 
 
 def test_moves_of_a_range_are_those_of_numpy(rows):
@@ -143,81 +170,148 @@ def test_moves_of_a_range_are_those_of_numpy(rows):
     assert np.isnan(row_moves(at, target, rows.start, rows.pairs, (3, 5), dk, ds, dy)[0])
 
 
-class Dense:
-    """H dk - A' dmu = q with sum_z dk_z given, all in one matrix."""
-
-    def __init__(self, rows, at, missing):
-        self.inverses = [np.linalg.inv(normal_matrix(rows, at.y / at.slack, z)) for z in range(5)]
-        self.missing = missing
-
-    def free(self, q, part):
-        for z in range(*part):
-            q[z] = self.inverses[z] @ q[z]
-        return q[slice(*part)].sum(axis=0)
-
-    def couple(self, sums):
-        return np.linalg.solve(sum(self.inverses), self.missing - sums)
-
-    def follow(self, dmu, dk, part):
-        for z in range(*part):
-            dk[z] += self.inverses[z] @ dmu
+def dense(rows, width):
+    """G of all rows, for numbers in rows of k."""
+    matrix = np.zeros((rows.size, (rows.start.size - 1) * width))
+    at = np.arange(rows.size)
+    offset = width * np.repeat(np.arange(rows.start.size - 1), np.diff(rows.start))
+    source, target, factor = rows.pairs
+    np.add.at(matrix, (at, offset + target), 1.0)
+    np.add.at(matrix, (at, offset + source), -factor)
+    return matrix
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_directions_solve_the_newton_equations_in_any_parts(rows, threads):
+def reference(G, A, at, residual, missing, corrections, least=0.0):
+    """The corrected direction by one dense matrix: dk, dmu, ds, dy and the longest steps."""
+    used = np.abs(G).any(axis=0)
+    H = G.T @ np.diag(at.y / at.slack) @ G + np.diag(~used * 1.0)
+    system = np.block([[H, -A.T], [A, np.zeros((len(A), len(A)))]])
+
+    def along(target):
+        q = G.T @ ((target - at.y * at.residual) / at.slack) - residual
+        solution = np.linalg.solve(system, np.append(q, missing))
+        dk, dmu = solution[: G.shape[1]], solution[G.shape[1] :]
+        ds = G @ dk + at.residual
+        dy = (target - at.y * ds) / at.slack
+        steps = [1 / max(1.0, *(-d / x)) for d, x in ((ds, at.slack), (dy, at.y))]
+        return dk, dmu, ds, dy, steps
+
+    products = at.slack * at.y
+    _, _, ds, dy, (p, d) = along(-products)
+    after = ((at.slack + p * ds) * (at.y + d * dy)).sum()
+    centring = min(max((after / products.sum()) ** 3, 1e-6), 1.0)
+    aim = max(centring * products.sum(), least) / at.y.size
+    target = aim - products - ds * dy
+    best = along(target)
+    for _ in range(corrections):
+        if min(best[4]) > 0.95:
+            break
+        p, d = (min(1.0, 1.08 * step + 0.1) for step in best[4])
+        trial = (at.slack + p * best[2]) * (at.y + d * best[3])
+        target = target + np.maximum(np.clip(trial, 0.1 * aim, 10 * aim) - trial, -10 * aim)
+        other = along(target)
+        if sum(other[4]) < sum(best[4]) + 0.02:
+            break
+        best = other
+    return best
+
+
+def steps_in_threads(rows, k, s, y, mu, system, residual, rules):
+    """The same step by 1, 2 and 3 threads, again and again: the same in every bit."""
+    found, parts = [], system.cores.outputs if len(system.cores.outputs) else None
+    parts = [(z, z + 1) for z in range(len(k))] if parts is None else parts
+    with one_blas_thread():
+        for threads in (1, 2, 3, 3, 3):
+            with workers(threads=threads) as team:
+                found.append(
+                    newton_step(
+                        SharedRows(rows, parts, team),
+                        k,
+                        s,
+                        y,
+                        mu,
+                        system=system,
+                        dual_residual=residual,
+                        rules=rules,
+                    )
+                )
+    for other in found[1:]:
+        for name in ("k", "s", "y", "mu"):
+            np.testing.assert_array_equal(getattr(found[0], name), getattr(other, name))
+        assert (found[0].products, found[0].steps) == (other.products, other.steps)
+    return found[0]
+
+
+def assert_is_the_reference(moved, expected, k, s, y, mu, used, share):
+    dk, dmu, ds, dy, steps = expected
+    assert moved.steps == pytest.approx([share * step for step in steps], rel=1e-9)
+    primal, dual = moved.steps
+    np.testing.assert_allclose(moved.k[used], (k + primal * dk.reshape(k.shape))[used], rtol=1e-8)
+    np.testing.assert_allclose(moved.s, s + primal * ds, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(moved.y, y + dual * dy, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(moved.mu, mu + dual * dmu, rtol=1e-7, atol=1e-9)
+    assert moved.products == pytest.approx(float(moved.s @ moved.y), rel=1e-12)
+
+
+@pytest.mark.parametrize("corrections", [0, 3])
+def test_a_step_is_that_of_one_dense_matrix_in_any_threads(rows, corrections):
     """G' dy + dmu = residual, sum dk = missing, G dk - ds = -(G k - s), s dy + y ds = target."""
     random = np.random.default_rng(4)
-    at = AtRows(*random.uniform(0.5, 2, (2, rows.size)), random.normal(size=rows.size))
-    residual, missing = random.normal(size=(5, N)), random.normal(size=N)
-    with workers(threads=threads) as team:
-        shared = SharedRows(rows, RANGES, team)
-        found = corrected_direction(
-            shared, at, system=Dense(rows, at, missing), dual_residual=residual, corrections=3
-        )
-    ds, dy = found.moves.ds, found.moves.dy
-    np.testing.assert_allclose(rows.pull(dy, N) + found.dmu, residual, atol=1e-9)
-    np.testing.assert_allclose(found.dk.sum(axis=0), missing, atol=1e-9)
-    np.testing.assert_allclose(rows.slack(found.dk) - ds, -at.residual, atol=1e-9)
-    assert 0 < min(found.steps) <= max(found.steps) <= 1
-    assert (at.slack + found.steps.primal * ds).min() > -1e-12
-    assert (at.y + found.steps.dual * dy).min() > -1e-12
+    k, (s, y) = random.uniform(0.5, 2, (5, N)), random.uniform(0.5, 2, (2, rows.size))
+    residual, missing, mu = random.normal(size=(5, N)), random.normal(size=N), random.normal(size=N)
+    factors = np.empty((5, N * (N + 1) // 2))
+    system = NewtonSystem(Coupling.of(5, N), missing, factors, Weighed.none(), OfCores.none())
+    rules = Rules(corrections, 0.9)
+    moved = steps_in_threads(rows, k, s, y, mu, system, residual, rules)
+    at = AtRows(s, y, rows.slack(k) - s)
+    sums = np.tile(np.eye(N), 5)
+    expected = reference(dense(rows, N), sums, at, residual.ravel(), missing, corrections)
+    assert_is_the_reference(moved, expected, k, s, y, mu, np.ones(k.shape, bool), 0.9)
+
+
+def test_a_step_of_weighed_columns_and_outputs_is_that_of_one_dense_matrix(rows):
+    """Seven columns in two chunks before three outputs, in rows of k that are wider than both."""
+    random, width = np.random.default_rng(5), N + 2
+    columns = random.uniform(size=(7, N))
+    own, outputs = np.array([0, 1, 2, 0, 1, 2, 3], np.int32), rows.start[3]
+    pairs = Pairs(*(np.append(own, one[:outputs]) for one in rows.pairs[:2]), None)
+    factor = np.append(np.zeros(7), rows.pairs.factor[:outputs])
+    both = Rows(np.append([0, 3], 7 + rows.start[:4]), pairs._replace(factor=factor))
+    k, used = np.zeros((5, width)), np.zeros((5, width), bool)
+    used[0, :3] = used[1, :4] = used[2:, :N] = True
+    k[used] = random.uniform(0.5, 2, used.sum())
+    s, y = random.uniform(0.5, 2, (2, both.size))
+    residual = np.where(used, random.normal(size=k.shape), 0.0)
+    missing, mu = random.normal(size=(2, N))
+    weighed = Weighed(np.array([0, 3, 7]), columns)
+    factors = np.empty((3, N * (N + 1) // 2))
+    system = NewtonSystem(Coupling.of(5, N), missing, factors, weighed, OfCores.none())
+    moved = steps_in_threads(both, k, s, y, mu, system, residual, Rules(3, 0.9, 40.0))
+    sums = np.zeros((N, 5, width))
+    sums[:, 0, :3], sums[:, 1, :4] = columns[:3].T, columns[3:].T
+    sums[:, 2:, :N] = np.eye(N)[:, None]
+    at, G = AtRows(s, y, both.slack(k) - s), dense(both, width)
+    expected = reference(G, sums.reshape(N, -1), at, residual.ravel(), missing, 3, 40.0)
+    assert_is_the_reference(moved, expected, k, s, y, mu, used, 0.9)
+    point = k, s, -y, mu
+    with workers(threads=2) as team:
+        shared = SharedRows(both, [(z, z + 1) for z in range(5)], team)
+        with pytest.raises(SolverError, match=NO_FACTOR):
+            newton_step(shared, *point, system=system, dual_residual=residual, rules=Rules(3, 0.9))
 
 
 def lapack():
     return Lapack(address("dpotrf"), address("dtpsv"), address("dgesv"))
 
 
-class OneSum:
-    """H dk - dtau w = q with w . dk given, for one output."""
-
-    def __init__(self, rows, at, weight, missing):
-        self.inverse = np.linalg.inv(normal_matrix(rows, at.y / at.slack, 0))
-        self.weight, self.missing = weight, missing
-
-    def free(self, q, part):
-        q[0] = self.inverse @ q[0]
-        return q[0].copy()
-
-    def couple(self, sums):
-        along = self.weight @ self.inverse @ self.weight
-        return np.array([(self.missing - self.weight @ sums) / along])
-
-    def follow(self, dmu, dk, part):
-        dk[0] += dmu[0] * self.inverse @ self.weight
-
-
-def test_the_compiled_direction_of_one_output_is_that_of_all(rows):
+def test_the_compiled_direction_of_one_output_is_that_of_one_dense_matrix(rows):
     random = np.random.default_rng(8)
     mine = rows.only(1)
     weight, residual = random.uniform(0.5, 1, N), random.normal(size=(1, N))
     at = AtRows(*random.uniform(0.5, 2, (2, mine.size)), random.normal(size=mine.size))
-    found = corrected_direction(
-        SharedRows.alone(mine),
-        at,
-        system=OneSum(mine, at, weight, 0.3),
-        dual_residual=residual,
-        corrections=3,
-    )
+    G = dense(mine, N)
+    dk, dmu, _, dy, steps = reference(G, weight[None], at, residual[0], np.array([0.3]), 3)
+    expected = dk, dy, [dmu[0], *steps]
     work, factor = normal_matrix(mine, at.y / at.slack, 0), np.empty(N * (N + 1) // 2)
     along = np.linalg.solve(work, weight)
     with one_blas_thread():
@@ -225,9 +319,9 @@ def test_the_compiled_direction_of_one_output_is_that_of_all(rows):
         pack(work, factor)
         system = OneOutput(factor, weight, along, 0.3)
         dk, dy, dtau, steps = corrected_move(address("dtpsv"), system, at, *mine, residual, 3)
-    np.testing.assert_allclose(dk, found.dk, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(dy, found.moves.dy, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose([dtau, *steps], [found.dmu[0], *found.steps], rtol=1e-9)
+    np.testing.assert_allclose(dk[0], expected[0], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(dy, expected[1], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose([dtau, *steps], expected[2], rtol=1e-9)
     # Where the first direction is long enough nothing is corrected: they are not always the same.
     first = corrected_move(address("dtpsv"), system, at, *mine, residual, 0)
     assert not np.allclose(first[1], dy)

@@ -9,6 +9,7 @@ import pytest
 from tests.instances import distances, peaked
 from tests.solvers.optimal.test_start import near_duplicates, programme, worst_excess
 
+from whereish.solvers.optimal.first_order import method
 from whereish.solvers.optimal.first_order.groups import LANES, near_groups
 from whereish.solvers.optimal.first_order.method import FirstOrder
 from whereish.solvers.optimal.recombination import free_rows, recombine
@@ -17,6 +18,7 @@ from whereish.solvers.optimal.repair import complete
 from whereish.solvers.optimal.solve import solve_optimal
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import simple_solution
+from whereish.threads import one_blas_thread
 
 
 def test_groups_are_near_and_of_a_width_that_suits():
@@ -104,3 +106,78 @@ def test_places_that_are_all_far_from_each_other_have_costs():
     method = FirstOrder(given, greedy_spanner(given.metric, 1.05).edges)
     assert method.penalty > 0
     np.testing.assert_array_equal(method._cost, given.cost)
+
+
+def naive_sweeps(groups, coupling, times):
+    """X and V of every group after some sweeps, by whole matrices in double precision."""
+    n, relaxation = len(coupling), 1.9
+    state = []
+    for where, proximal, one in groups:
+        source, target, weight, factor = (np.asarray(each, float) for each in one.rows)
+        rows = np.zeros((len(source), len(where)))
+        at = np.arange(len(source))
+        np.add.at(rows, (at, target.astype(int)), weight)
+        np.add.at(rows, (at, source.astype(int)), -factor)
+        x, v, pulled, cost = (
+            np.array(each, float) for each in (one.x, one.v, one.pulled, one.cost)
+        )
+        state.append([where, proximal, np.array(one.inverse, float), rows, x, v, pulled, cost])
+    moved = np.zeros(n)
+    for _ in range(times):
+        sums = np.zeros(n)
+        for group in state:
+            where, proximal, inverse, _, x, _, pulled, cost = group
+            group[4] = inverse @ (pulled - cost + proximal * x)
+            np.add.at(sums, where, group[4].sum(axis=1))
+        missing = coupling @ (1.0 - sums)
+        moved += missing
+        for group in state:
+            where, _, inverse, rows, x, v, _, _ = group
+            group[4] = x + (inverse @ missing[where])[:, None]
+            s = np.maximum(v, 0.0)
+            group[5] = relaxation * (rows @ group[4]) + (1.0 - relaxation) * s + (v - s)
+            group[6] = rows.T @ np.abs(group[5])
+    return [(group[4], group[5]) for group in state], moved
+
+
+@pytest.mark.parametrize("reach", [np.inf, 0.8])
+def test_sweeps_are_those_of_whole_matrices_and_the_same_in_any_number_of_threads(
+    monkeypatch, reach
+):
+    monkeypatch.setattr(method, "_WORTH_THREADS", 0)
+    places, prior = peaked(8, 8)
+    given = programme(places, prior, 1e-3)
+    edges = greedy_spanner(given.metric, 1.02).edges
+    found = []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("WHEREISH_THREADS", threads)
+        one = FirstOrder(given, edges, reach)
+        laid = one._laid
+        assert len(laid.size) == 2
+        begun = [
+            (
+                laid.places[laid.place[g] : laid.place[g + 1]],
+                float(laid.proximal[g]),
+                copied(laid.group(g)),
+            )
+            for g in range(2)
+        ]
+        with one_blas_thread():
+            one.iterate(3)
+        found.append((one.x.copy(), one._summed / one.penalty))
+        expected, moved = naive_sweeps(begun, one._coupling, 3)
+        for g, (x, v) in enumerate(expected):
+            now = laid.group(g)
+            np.testing.assert_allclose(now.x, x, atol=2e-4 * np.abs(x).max())
+            np.testing.assert_allclose(now.v, v, atol=2e-4 * np.abs(v).max())
+        np.testing.assert_allclose(found[-1][1], moved, atol=1e-3 * np.abs(moved).max())
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0][0], other[0])
+        np.testing.assert_array_equal(found[0][1], other[1])
+
+
+def copied(one):
+    """The same arrays in other memory."""
+    return one._replace(
+        x=one.x.copy(), v=one.v.copy(), pulled=one.pulled.copy(), cost=one.cost.copy()
+    )

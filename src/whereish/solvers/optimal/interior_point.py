@@ -32,16 +32,14 @@ from whereish.compiled import kernel
 from whereish.solvers.optimal.barrier.coupling import Coupling
 from whereish.solvers.optimal.barrier.directions import (
     ALONE,
-    AtRows,
     Part,
     SharedRows,
-    Steps,
-    corrected_direction,
     shares,
 )
 from whereish.solvers.optimal.barrier.entering import ENTRY_SLACK, Entry, admit
-from whereish.solvers.optimal.barrier.factors import OutputFactors
+from whereish.solvers.optimal.barrier.newton import Rules, newton_step
 from whereish.solvers.optimal.barrier.rows import Pairs, RowLists, feasible_multipliers
+from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
 from whereish.threads import Workers
 
 __all__ = ["Candidate", "InteriorPoint", "Measure", "Standing"]
@@ -124,8 +122,8 @@ class InteriorPoint:
         self.outputs = outputs
         self.cost = np.ascontiguousarray(self.all_cost[outputs])
         self.rows = self.lists.rows(outputs)
-        self.factors = OutputFactors(outputs.size, self.n)
-        self.coupling = Coupling(min(_PARTS, outputs.size), self.n)
+        self.factors = np.empty((outputs.size, self.n * (self.n + 1) // 2))
+        self.coupling = Coupling.of(min(_PARTS, outputs.size), self.n)
 
     def _feasible_duals(self) -> tuple[FloatArray, FloatArray]:
         """Duals with c_z - mu - G_z' y_z = 0 and y > 0, for a constant mu below all costs."""
@@ -159,29 +157,22 @@ class InteriorPoint:
 
     def step(self, at: Measure, *, corrections: int = 3) -> Standing:
         """Move along the corrected direction, as far as s and y stay positive."""
-        shared = self._shared
-        rows = AtRows(self.s, self.y, np.empty(self.s.size))
-        system = _Outputs(self, shared, rows.residual)
-        direction = corrected_direction(
-            shared,
-            rows,
-            system=system,
-            dual_residual=self.cost - self.mu - at.pulled,
-            corrections=corrections,
-        )
         relative = at.relative_complementarity
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
-        steps = Steps(*(share * step for step in direction.steps))
-        k, s, y = direction.dk, direction.moves.ds, direction.moves.dy
-
-        def move(part: Part) -> tuple[float, float]:
-            some = shared.rows_of(part)
-            return take_step(self.cost, self.k, rows, steps, part, some, k, s, y)
-
-        self.mu = self.mu + steps.dual * direction.dmu
-        cost, products = zip(*shared.map(move), strict=True)
-        self.k, self.s, self.y = k, s, y
-        return Standing(math.fsum(cost), math.fsum(products))
+        missing = 1.0 - self.k.sum(axis=0)
+        system = NewtonSystem(self.coupling, missing, self.factors, Weighed.none(), OfCores.none())
+        moved = newton_step(
+            self._shared._replace(team=self.team),
+            self.k,
+            self.s,
+            self.y,
+            self.mu,
+            system=system,
+            dual_residual=self.cost - self.mu - at.pulled,
+            rules=Rules(corrections, share),
+        )
+        self.k, self.s, self.y, self.mu = moved.k, moved.s, moved.y, moved.mu
+        return Standing(float((self.cost * self.k).sum()), moved.products)
 
     def admit_rows(self, at: Standing, *, within: float, most: int) -> None:
         """Give a barrier term to rows with a_ij k_i > (1 - within) k_j; see `entering`."""
@@ -227,36 +218,6 @@ class InteriorPoint:
         self.y = np.maximum(np.concatenate(y), 1e-3 * central)
 
 
-class _Outputs:
-    """The Newton system of all outputs: H_z^{-1} and S = sum_z H_z^{-1}, factored.
-
-    Writes G k - s to `residual`, which is due before the first direction, too.
-    """
-
-    def __init__(self, point: InteriorPoint, shared: SharedRows, residual: FloatArray) -> None:
-        self._factors, self._coupling = point.factors, point.coupling
-        self._missing = 1.0 - point.k.sum(axis=0)
-        start, pairs = shared.rows
-        weight = np.empty(residual.size)
-
-        def factor(at: int) -> None:
-            part = shared.parts[at]
-            weigh_rows(point.k, point.s, point.y, start, pairs, part, weight, residual)
-            point.factors.factor(shared.rows, weight, part, point.coupling.parts[at])
-
-        point.team.map(factor, range(len(shared.parts)))
-        point.coupling.factor(shared.team)
-
-    def free(self, q: FloatArray, part: Part) -> FloatArray:
-        return self._factors.solve(q, part)
-
-    def couple(self, sums: FloatArray) -> FloatArray:
-        return self._coupling.solve(self._missing - sums)
-
-    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
-        self._factors.add_solutions(dmu, dk, part)
-
-
 @kernel
 def measure_outputs(
     cost: FloatArray,
@@ -296,47 +257,3 @@ def measure_outputs(
             dual = cost[z, x] - pulled[z, x] - off
             duals[x] = dual if dual < duals[x] or np.isnan(dual) else duals[x]
     return total, products, duals
-
-
-@kernel
-def weigh_rows(
-    k: FloatArray,
-    s: FloatArray,
-    y: FloatArray,
-    start: IntArray,
-    pairs: Pairs,
-    outputs: tuple[int, int],
-    weight: FloatArray,
-    residual: FloatArray,
-) -> None:
-    """Write y / s and G k - s of a range of outputs."""
-    for z in range(outputs[0], outputs[1]):
-        for row in range(start[z], start[z + 1]):
-            weight[row] = y[row] / s[row]
-            slack = k[z, pairs.target[row]] - pairs.factor[row] * k[z, pairs.source[row]]
-            residual[row] = slack - s[row]
-
-
-@kernel
-def take_step(
-    cost: FloatArray,
-    k: FloatArray,
-    at: AtRows,
-    steps: Steps,
-    outputs: tuple[int, int],
-    rows: tuple[int, int],
-    dk: FloatArray,
-    ds: FloatArray,
-    dy: FloatArray,
-) -> tuple[float, float]:
-    """Overwrite the moves of a range of outputs by where they lead; cost and sum of s y there."""
-    total, products = 0.0, 0.0
-    for z in range(outputs[0], outputs[1]):
-        for x in range(k.shape[1]):
-            dk[z, x] = k[z, x] + steps.primal * dk[z, x]
-            total += cost[z, x] * dk[z, x]
-    for row in range(rows[0], rows[1]):
-        ds[row] = at.slack[row] + steps.primal * ds[row]
-        dy[row] = at.y[row] + steps.dual * dy[row]
-        products += ds[row] * dy[row]
-    return total, products

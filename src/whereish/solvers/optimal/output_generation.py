@@ -9,9 +9,13 @@ that no absent one can help.  The bounds then hold for the full programme.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
+from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.solvers.optimal.barrier.rows import RowLists
 from whereish.solvers.optimal.interior_point import InteriorPoint, Measure
@@ -63,6 +67,9 @@ class _OutputGeneration:
         self.last_certified_gap = 1.0
         self.restricted = -np.inf
         self.restricted_duals = np.zeros(n)
+        self.team = team
+        self.completed: Callable[[], FloatArray] | None = None
+        """The channel of the last columns, which another thread may be at."""
 
     @property
     def absent(self) -> list[int]:
@@ -71,27 +78,40 @@ class _OutputGeneration:
         return [int(z) for z in np.setdiff1d(everything, self.point.outputs)]
 
     def note(self, at: Measure) -> bool:
-        """Keep the best channel and the best restricted bound; True if either improved."""
-        matrix = np.zeros(self.matrix.shape)
-        matrix[:, self.point.outputs] = np.maximum(self.point.k, 0.0).T
-        columns, matrix = matrix, complete(self.programme, matrix, self.spare)
-        upper = self.programme.value(matrix)
-        if self._worth_polishing(at, upper):
-            polished = self.polish.channel(columns)
-            if self.programme.value(polished) < upper:
-                matrix, upper = polished, self.programme.value(polished)
-        better = upper < self.upper * (1.0 - 1e-12)
-        if better:
-            self.matrix, self.upper = matrix, upper
+        """Keep the best restricted bound and channel; True if either improved.
+
+        Far from the end a thread may complete the columns while others go on: that channel is
+        looked at with the next.
+        """
+        better = self.take_completed()
         if at.lower > self.restricted:
             better = True
             self.restricted, self.restricted_duals = at.lower, at.bound_duals
+        columns = np.zeros(self.matrix.shape)
+        columns[:, self.point.outputs] = np.maximum(self.point.k, 0.0).T
+        self.completed = self.team.later(partial(complete, self.programme, columns, self.spare))
+        if at.relative_complementarity <= self.gap or not np.isfinite(self.upper):
+            better = self.take_completed() or better
+            if self._worth_polishing(at):
+                better = self._take(self.polish.channel(columns)) or better
         return better
 
-    def _worth_polishing(self, at: Measure, upper: float) -> bool:
+    def take_completed(self) -> bool:
+        """Keep the channel of the last columns if it is the best; True if it is."""
+        completed, self.completed = self.completed, None
+        return completed is not None and self._take(completed())
+
+    def _take(self, matrix: FloatArray) -> bool:
+        upper = self.programme.value(matrix)
+        if not upper < self.upper * (1.0 - 1e-12):
+            return False
+        self.matrix, self.upper = matrix, upper
+        return True
+
+    def _worth_polishing(self, at: Measure) -> bool:
         """Whether the columns are settled to the gap, but their sums are not mended as well."""
         settled = at.relative_complementarity <= self.polished
-        if not settled or relative_gap(min(self.upper, upper), at.cost) <= 0.5 * self.gap:
+        if not settled or relative_gap(self.upper, at.cost) <= 0.5 * self.gap:
             return False
         self.polished = POLISHED_AGAIN * at.relative_complementarity
         return True
@@ -160,6 +180,7 @@ def _solved(run: _OutputGeneration, terms: Terms) -> LpResult:
         except SolverError:
             break  # the arithmetic is exhausted; what was certified so far stands
         iteration += 1
+    run.take_completed()
     method = "interior point with output generation"
     return LpResult(run.upper, run.certified, run.matrix, status or "stalled", method, iteration)
 

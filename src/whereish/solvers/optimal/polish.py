@@ -20,6 +20,7 @@ from whereish.solvers.optimal.recombination import free_rows, recombine
 from whereish.solvers.optimal.repair import Spare, close_upward, complete
 from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import spare_channel
+from whereish.threads import Workers
 
 __all__ = ["Polish"]
 
@@ -34,18 +35,23 @@ USED = 1e-4
 class Polish:
     """Channels of a programme to about a fiftieth of a gap."""
 
-    def __init__(self, programme: ChannelProgramme, gap: float) -> None:
+    def __init__(
+        self, programme: ChannelProgramme, gap: float, team: Workers | None = None
+    ) -> None:
+        """Of a `team` others make what is needed in any case, while the caller goes on."""
         self.programme = programme
         self.tolerance = min(0.02 * gap, 1e-3)
+        self._later = (team or Workers()).later(self._made)
 
-    @cached_property
-    def _spare(self) -> Spare:
-        return spare_channel(self.programme)
-
-    @cached_property
-    def _rows(self) -> Rows:
+    def _made(self) -> tuple[Spare, Rows]:
         spanner = greedy_spanner(self.programme.metric, DILATION)
-        return free_rows(self.programme.closeness, spanner.edges, spanner.dilation)
+        rows = free_rows(self.programme.closeness, spanner.edges, spanner.dilation)
+        return spare_channel(self.programme), rows
+
+    @cached_property
+    def _needed(self) -> tuple[Spare, Rows]:
+        """What completes a channel, and the rows of free columns."""
+        return self._later()
 
     def channel(
         self, matrix: FloatArray, *others: FloatArray, beside: Sequence[FloatArray] = ()
@@ -54,18 +60,18 @@ class Polish:
 
         `others` are channels whose columns are private already; those `beside` are closed, too.
         """
-        programme = self.programme
+        programme, (spare, rows) = self.programme, self._needed
         closed = np.concatenate([self._closed(one) for one in (matrix, *beside)])
         private = [other[:, other.max(axis=0) > 0].T for other in others]
         count = int(np.clip(FREE_WORK / programme.n**3, 1, MOST_FREE))
         found = recombine(
             programme,
             np.concatenate([closed, programme.closeness, *private]),
-            rows=self._rows,
+            rows=rows,
             free=np.argsort(-matrix.sum(axis=0), kind="stable")[:count],
             tolerance=self.tolerance,
         )
-        return complete(programme, np.maximum(found.matrix, 0.0), self._spare)
+        return complete(programme, np.maximum(found.matrix, 0.0), spare)
 
     def _closed(self, matrix: FloatArray) -> FloatArray:
         """The columns in use, closed upward, (columns, n)."""

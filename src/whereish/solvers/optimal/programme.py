@@ -62,9 +62,8 @@ class ChannelProgramme:
         raises the loss.
         """
         matrix = np.ascontiguousarray(matrix, np.float64)
-        count, merged = matrix.shape[1], np.zeros((self.n, self.cost.shape[0]))
-        chunks = [matrix[:, begin : begin + _CHUNK] for begin in range(0, count, _CHUNK)]
-        best = np.concatenate(in_threads(self._best, chunks) or [np.empty(0, np.intp)])
+        merged = np.zeros((self.n, self.cost.shape[0]))
+        best, _ = self.best_outputs(matrix)
 
         def add(rows: tuple[int, int]) -> None:
             add_columns(matrix, best, rows, merged)
@@ -72,9 +71,17 @@ class ChannelProgramme:
         in_ranges(add, self.n, work=2.0 * matrix.size)
         return merged
 
-    def _best(self, columns: FloatArray) -> NDArray[np.intp]:
-        """The cheapest output of every column."""
-        return np.asarray((self.cost @ columns).argmin(axis=0))
+    def best_outputs(self, columns: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+        """The cheapest output of every column, (n, columns), and what it costs there."""
+        best, least = np.zeros(columns.shape[1], np.intp), np.zeros(columns.shape[1])
+
+        def choose(begin: int) -> None:
+            some = slice(begin, begin + _CHUNK)
+            costs = self.cost @ columns[:, some]
+            best[some], least[some] = costs.argmin(axis=0), costs.min(axis=0)
+
+        in_threads(choose, range(0, columns.shape[1], _CHUNK))
+        return best, least
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,10 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.errors import SolverError
 from whereish.solvers.optimal.barrier.coupling import Coupling
-from whereish.solvers.optimal.barrier.directions import (
-    AtRows,
-    Part,
-    SharedRows,
-    corrected_direction,
-)
-from whereish.solvers.optimal.barrier.factors import OutputFactors
+from whereish.solvers.optimal.barrier.directions import ALONE, SharedRows, shares
+from whereish.solvers.optimal.barrier.newton import Rules, newton_step
 from whereish.solvers.optimal.barrier.rows import Pairs, Rows, feasible_multipliers
+from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.threads import Workers, workers
 
@@ -41,6 +37,7 @@ __all__ = ["Recombined", "free_rows", "recombine"]
 _MOST_ITERATIONS = 60
 _USED = 1e-4  # of the largest weight
 _CORRECTIONS, _STEP = 3, 0.9
+_WORTH_THREADS = 30_000  # numbers that a direction reads twice: less is over before a thread wakes
 _CHUNKS = 4  # of the columns, each for one thread at a time: fixed, so that sums are, too
 _CLOSED = 1e-2  # of the tolerance: what the sums may lack where two places are e^-1 apart
 
@@ -73,9 +70,8 @@ def recombine(
 
     Every column is first sent to the output that serves it best; `rows` keep a free one private.
     """
-    scaled = columns / columns.max(axis=1, keepdims=True)
-    losses = programme.cost @ scaled.T
-    outputs, cheapest = losses.argmin(axis=0), losses.min(axis=0)
+    scaled = np.ascontiguousarray(columns / columns.max(axis=1, keepdims=True))
+    outputs, cheapest = programme.best_outputs(scaled.T)
     with workers() as team:
         point = _Master(scaled, cheapest, programme.cost[free], rows, team)
         weights, remains = point.solve(tolerance)
@@ -88,7 +84,11 @@ def recombine(
 
 
 class _Master:
-    """Weights of the columns and free columns, in one vector k, with slacks and multipliers."""
+    """Weights of the columns and free columns: rows of k, which zeros complete, with slacks.
+
+    The first rows of k are chunks of the weights, each with rows lambda >= 0 alone; every free
+    column has one of its own.
+    """
 
     def __init__(
         self, columns: FloatArray, cheapest: FloatArray, free: FloatArray, rows: Rows, team: Workers
@@ -98,19 +98,40 @@ class _Master:
         self.count, self.n = columns.shape
         self.free = len(free)
         cheapest, free = cheapest / self.scale, free / self.scale
-        self.cost = np.append(cheapest, free)
+        self.chunks = shares(self.count, _CHUNKS)
+        self.width = max(self.n, *(end - begin for begin, end in self.chunks))
+        self.cost = self._joined(cheapest, free)
         self.free_rows = _repeated(rows, self.free)
-        self.rows = _with_weights(self.free_rows, self.count, self.n)
+        self.rows = _with_weights(self.free_rows, self.chunks)
         weight = 0.5 / float(columns.sum(axis=0).max())
-        shares = np.full(self.free * self.n, 0.5 / self.free)
-        self.k = np.append(np.full(self.count, weight), shares)
-        self.s = self.rows.slack(self.k[None])
+        each = np.full((self.free, self.n), 0.5 / self.free)
+        self.k = self._joined(np.full(self.count, weight), each)
+        self.s = self.rows.slack(self.k)
         level = float(free.mean())
         self.mu = np.full(self.n, -level)
         y = [feasible_multipliers(one + level, rows) for one in free]
         self.y = np.concatenate([cheapest - columns @ self.mu, *y])
-        self.factors = OutputFactors(self.free, self.n)
-        self.coupling = Coupling(_CHUNKS + self.free, self.n)
+        bounds = np.array([0, *(end for _, end in self.chunks)], np.int64)
+        self.weighed = Weighed(bounds, columns)
+        self.factors = np.empty((self.free, self.n * (self.n + 1) // 2))
+        self.coupling = Coupling.of(len(self.chunks) + self.free, self.n)
+        parts = shares(len(self.k), len(self.k))
+        worth = (self.count + self.free * self.n) * self.n >= _WORTH_THREADS
+        self.shared = SharedRows(self.rows, parts, team if worth else ALONE)
+
+    def _joined(self, weights: FloatArray, free: FloatArray) -> FloatArray:
+        """Weights and free columns in the rows of k."""
+        k = np.zeros((len(self.chunks) + len(free), self.width))
+        for row, (begin, end) in zip(k, self.chunks, strict=False):
+            row[: end - begin] = weights[begin:end]
+        k[len(self.chunks) :, : self.n] = free
+        return k
+
+    def split(self, k: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The weights, and the free columns as rows."""
+        both = zip(k, self.chunks, strict=False)
+        weights = np.concatenate([row[: end - begin] for row, (begin, end) in both])
+        return weights, k[len(self.chunks) :, : self.n]
 
     @property
     def missing(self) -> FloatArray:
@@ -118,86 +139,42 @@ class _Master:
         weights, free = self.split(self.k)
         return np.asarray(1.0 - weights @ self.columns - free.sum(axis=0))
 
-    def split(self, k: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The weights, and the free columns as rows."""
-        return k[: self.count], k[self.count :].reshape(self.free, self.n)
-
     def solve(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """The weights of the columns and the free columns, to a relative complementarity."""
         apart = 1.0 - float(self.free_rows.pairs.factor.max())  # nearer places agree the better
         closed = max(_CLOSED * tolerance * apart, 1e-10)
         for _ in range(_MOST_ITERATIONS):
-            value, products = float(self.cost @ self.k), float(self.s @ self.y)
-            if np.abs(self.missing).max() < closed and products <= tolerance * value:
+            value, products = float((self.cost * self.k).sum()), float(self.s @ self.y)
+            missing = self.missing
+            if np.abs(missing).max() < closed and products <= tolerance * value:
                 break
             try:
-                self._step(least=0.3 * tolerance * value)
+                self._step(missing, least=0.3 * tolerance * value)
             except SolverError:
                 break  # the arithmetic is exhausted; what is there is mended
         return self.split(self.k)
 
-    def _step(self, least: float) -> None:
+    def _step(self, missing: FloatArray, least: float) -> None:
         """Go as far as everything stays positive.
 
         The complementarity aimed at is never below `least`: far beyond the tolerance the matrices
         would be singular, and the sums could not be closed any more.
         """
-        pulled = self.rows.pull(self.y, self.k.size)[0]
-        spread = np.append(self.columns @ self.mu, np.tile(self.mu, self.free))
-        move = corrected_direction(
-            SharedRows.alone(self.rows),
-            AtRows(self.s, self.y, self.rows.slack(self.k[None]) - self.s),
-            system=_Coupled(self),
-            dual_residual=(self.cost - spread - pulled)[None],
-            corrections=_CORRECTIONS,
-            least=least,
+        spread = self._joined(self.columns @ self.mu, np.tile(self.mu, (self.free, 1)))
+        system = NewtonSystem(self.coupling, missing, self.factors, self.weighed, OfCores.none())
+        moved = newton_step(
+            self.shared,
+            self.k,
+            self.s,
+            self.y,
+            self.mu,
+            system=system,
+            dual_residual=self.cost - spread - self.rows.pull(self.y, self.width),
+            rules=Rules(_CORRECTIONS, _STEP, least),
         )
-        primal, dual = (_STEP * step for step in move.steps)
-        self.k = self.k + primal * move.dk[0]
-        self.s, self.y = self.s + primal * move.moves.ds, self.y + dual * move.moves.dy
-        self.k[: self.count] = self.s[: self.count]  # of which they are the slacks
-        self.mu = self.mu + dual * move.dmu
-
-
-class _Coupled:
-    """The Newton system of a master programme: diag(r/lambda), H_t and S, factored."""
-
-    def __init__(self, point: _Master) -> None:
-        self._point, self._missing = point, point.missing
-        self._ratio = point.s[: point.count] / point.y[: point.count]
-        weight = point.y[point.count :] / point.s[point.count :]
-        root = np.sqrt(self._ratio)[:, None]
-        bounds = [point.count * at // _CHUNKS for at in range(_CHUNKS + 1)]
-
-        def inverse(item: int) -> None:
-            """The lower half at least of what a chunk of columns, or a free one, gives to S."""
-            out = point.coupling.parts[item]
-            if item >= _CHUNKS:
-                t = item - _CHUNKS
-                point.factors.factor(point.free_rows, weight, (t, t + 1), out)
-            else:
-                some = slice(bounds[item], bounds[item + 1])
-                scaled = root[some] * point.columns[some]
-                np.matmul(scaled.T, scaled, out=out)  # of one array: half the time of two
-
-        # A free column takes about as long as all of the chunks: so those come last, to be shared.
-        order = [*range(_CHUNKS, _CHUNKS + point.free), *range(_CHUNKS)]
-        point.team.map(inverse, order)
-        point.coupling.factor(point.team)
-
-    def free(self, q: FloatArray, part: Part) -> FloatArray:
-        weights, free = self._point.split(q[0])
-        weights *= self._ratio
-        sums = self._point.factors.solve(free, (0, self._point.free))
-        return np.asarray(sums + weights @ self._point.columns)
-
-    def couple(self, sums: FloatArray) -> FloatArray:
-        return self._point.coupling.solve(self._missing - sums)
-
-    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
-        weights, free = self._point.split(dk[0])
-        weights += self._ratio * (self._point.columns @ dmu)
-        self._point.factors.add_solutions(dmu, free, (0, self._point.free))
+        self.s, self.y, self.mu = moved.s, moved.y, moved.mu
+        _, free = self.split(moved.k)
+        self.k = self._joined(self.s[: self.count], free)  # weights are their own slacks
 
 
 def _repeated(rows: Rows, times: int) -> Rows:
@@ -206,14 +183,12 @@ def _repeated(rows: Rows, times: int) -> Rows:
     return Rows(rows.size * np.arange(times + 1), pairs)
 
 
-def _with_weights(rows: Rows, count: int, n: int) -> Rows:
-    """Rows of `count` numbers that are >= 0 and of the outputs' columns, all in one vector."""
-    own = np.arange(count, dtype=np.int32)
-    offset = count + n * np.repeat(np.arange(rows.start.size - 1), np.diff(rows.start))
-    source, target = (np.append(own, one + offset) for one in rows.pairs[:2])
+def _with_weights(rows: Rows, chunks: list[tuple[int, int]]) -> Rows:
+    """Rows of numbers that are >= 0, in chunks, and those of outputs after them."""
+    own = np.concatenate([np.arange(end - begin, dtype=np.int32) for begin, end in chunks])
+    source, target, factor = rows.pairs
     pairs = Pairs(
-        source.astype(np.int32),
-        target.astype(np.int32),
-        np.append(np.zeros(count), rows.pairs.factor),
+        np.append(own, source), np.append(own, target), np.append(np.zeros(own.size), factor)
     )
-    return Rows(np.array([0, pairs.source.size], np.int64), pairs)
+    ends = np.array([end for _, end in chunks], np.int64)
+    return Rows(np.concatenate([[0], ends, own.size + rows.start[1:]]).astype(np.int64), pairs)

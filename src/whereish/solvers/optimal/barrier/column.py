@@ -122,7 +122,7 @@ def corrected_move(
     residual: FloatArray,
     corrections: int,
 ) -> tuple[FloatArray, FloatArray, float, Steps]:
-    """`directions.corrected_direction` for one output: dk, dy, dtau and the steps."""
+    """The direction of `newton` for one output: dk, dy, dtau and the steps."""
     rows = (0, pairs.source.size)
     size, n = pairs.source.size, residual.shape[1]
     target = np.empty(size)

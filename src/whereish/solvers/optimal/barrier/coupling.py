@@ -7,60 +7,61 @@ memory that the system has yet to give.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from whereish.arrays import FloatArray
 from whereish.compiled import kernel
-from whereish.errors import SolverError
-from whereish.solvers.lapack import address, cholesky_solve
-from whereish.solvers.optimal.barrier.directions import shares
-from whereish.solvers.optimal.barrier.factors import NO_FACTOR, factor_regularised
-from whereish.threads import Workers
+from whereish.solvers.optimal.barrier.factors import factor_regularised, pack
 
-__all__ = ["Coupling", "add_halves"]
+__all__ = ["BLOCKS", "Coupling", "add_block", "factor_sum"]
 
-_BLOCKS = 8
+BLOCKS = 8
 """Of the rows of S, which threads add up at the same time."""
 
 
-class Coupling:
+class Coupling(NamedTuple):
     """The sum of symmetric matrices, of which each thread writes some, and its Cholesky factor.
 
     Attributes
     ----------
     parts : (parts, n, n) array
         The matrices to add; only what is on and below the diagonal counts.
+    whole : (n, n) array
+        Their sum.
+    packed : array
+        Its factor, row after row of that half.
     """
 
-    def __init__(self, parts: int, n: int) -> None:
-        self.parts = np.empty((parts, n, n))
-        self._sum = np.empty((n, n))
+    parts: FloatArray
+    whole: FloatArray
+    packed: FloatArray
 
-    def factor(self, team: Workers) -> None:
-        """Factor the sum of all parts, regularised as little as works.
-
-        Raises
-        ------
-        SolverError
-            If it has no factor however it is regularised.
-        """
-        rows = shares(len(self._sum), _BLOCKS)
-        team.map(lambda some: add_halves(self.parts, some, self._sum), rows)
-        if not factor_regularised(address("dpotrf"), self._sum):
-            raise SolverError(NO_FACTOR)
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """The solution for one right-hand side."""
-        return cholesky_solve(self._sum.T, right)
+    @classmethod
+    def of(cls, parts: int, n: int) -> Coupling:
+        """Memory for so many matrices."""
+        return cls(np.empty((parts, n, n)), np.empty((n, n)), np.empty(n * (n + 1) // 2))
 
 
 @kernel
-def add_halves(parts: FloatArray, rows: tuple[int, int], out: FloatArray) -> None:
-    """Write a range of rows of the sum, and by symmetry those columns above the diagonal."""
-    for i in range(rows[0], rows[1]):
+def add_block(coupling: Coupling, block: int) -> None:
+    """Write a block of rows of the sum, and by symmetry those columns above the diagonal."""
+    parts, out = coupling.parts, coupling.whole
+    n = out.shape[0]
+    for i in range(n * block // BLOCKS, n * (block + 1) // BLOCKS):
         out[i, : i + 1] = parts[0, i, : i + 1]
         for part in range(1, parts.shape[0]):
             for j in range(i + 1):
                 out[i, j] += parts[part, i, j]
         for j in range(i):
             out[j, i] = out[i, j]
+
+
+@kernel
+def factor_sum(potrf: int, coupling: Coupling) -> bool:
+    """Factor the sum, regularised as little as works; whether it has a factor."""
+    if not factor_regularised(potrf, coupling.whole):
+        return False
+    pack(coupling.whole, coupling.packed)
+    return True

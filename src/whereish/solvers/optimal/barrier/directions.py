@@ -1,19 +1,13 @@
-"""Newton directions of rows with a barrier term, in parts of the outputs that threads share.
+"""The rows' part in Newton directions, for ranges of the outputs: targets, and moves of all rows.
 
-Predictor-corrector after Mehrotra (1992) with Gondzio's (1996) multiple centrality corrections.
-Every direction takes two sections, between which the outputs are coupled: down, from targets of the
-products s y to what is asked of k and to k's own part of the answer, and up, from the multipliers
-of the sums to the moves of all rows.  Sums over outputs are sums of the parts, which are fixed, so
-that results do not depend on the number of threads.
+`newton` puts them together for all outputs at once, `column` for one.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,13 +19,9 @@ from whereish.threads import Workers
 __all__ = [
     "ALONE",
     "AtRows",
-    "Direction",
-    "Moves",
-    "NewtonSystem",
     "Part",
     "SharedRows",
     "Steps",
-    "corrected_direction",
     "pull_of_targets",
     "row_moves",
     "shares",
@@ -59,38 +49,6 @@ class Steps(NamedTuple):
     dual: float
 
 
-class Moves(NamedTuple):
-    """How slacks and multipliers move, and the largest parts of them that it takes away."""
-
-    ds: FloatArray
-    dy: FloatArray
-    fall_s: float
-    fall_y: float
-
-
-@dataclass(frozen=True)
-class Direction:
-    """A Newton direction with the steps that keep s and y nonnegative along it."""
-
-    dk: FloatArray
-    dmu: FloatArray
-    moves: Moves
-    steps: Steps
-
-
-class NewtonSystem(Protocol):
-    """H dk - A' dmu = q with A dk given, where H splits by output."""
-
-    def free(self, q: FloatArray, part: Part) -> FloatArray:
-        """Overwrite the rows of a part by H^{-1} q; A times them."""
-
-    def couple(self, sums: FloatArray) -> FloatArray:
-        """dmu, from A H^{-1} q of all outputs."""
-
-    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
-        """Add H^{-1} A' dmu to the rows of a part."""
-
-
 def shares(count: int, parts: int) -> list[Part]:
     """Ranges of about the same size, as many as there are parts or fewer, none of them empty."""
     bounds = [count * at // min(parts, count) for at in range(min(parts, count) + 1)]
@@ -103,11 +61,6 @@ class SharedRows(NamedTuple):
     rows: Rows
     parts: list[Part]
     team: Workers
-
-    @classmethod
-    def alone(cls, rows: Rows) -> SharedRows:
-        """All of them in the thread of the caller."""
-        return cls(rows, [(0, rows.start.size - 1)], ALONE)
 
     @property
     def size(self) -> int:
@@ -123,65 +76,24 @@ class SharedRows(NamedTuple):
         return int(self.rows.start[part[0]]), int(self.rows.start[part[1]])
 
 
-def corrected_direction(
-    rows: SharedRows,
+@kernel
+def weigh_rows(
+    k: FloatArray,
     at: AtRows,
-    *,
-    system: NewtonSystem,
-    dual_residual: FloatArray,
-    corrections: int,
-    least: float = 0.0,
-) -> Direction:
-    """Mehrotra's predictor-corrector direction with up to `corrections` of Gondzio's.
-
-    The complementarity that it aims at is not below `least`.
-    """
-    complementarity = float(at.slack @ at.y)
-
-    def along(write: Callable[[Part], None], memory: tuple[FloatArray, ...]) -> Direction:
-        """The direction for targets that `write` fills in, a range of rows at a time."""
-        start, pairs = rows.rows
-        q, ds, dy = memory
-
-        def down(part: Part) -> FloatArray:
-            write(rows.rows_of(part))
-            pull_of_targets(at, target, start, pairs, part, dual_residual, q)
-            return system.free(q, part)
-
-        def up(part: Part) -> tuple[float, float]:
-            system.follow(dmu, q, part)
-            return row_moves(at, target, start, pairs, part, q, ds, dy)
-
-        dmu = system.couple(np.sum(rows.map(down), axis=0))
-        fall_s, fall_y = (float(fall) for fall in np.max(rows.map(up), axis=0))
-        steps = Steps(1.0 / max(1.0, fall_s), 1.0 / max(1.0, fall_y))
-        return Direction(q, dmu, Moves(ds, dy, fall_s, fall_y), steps)
-
-    target = np.empty(rows.size)
-    shapes = dual_residual.shape, rows.size, rows.size
-    # Two are in use at a time; memory that is new is memory that the system has yet to give.
-    used, free = (tuple(np.empty(shape) for shape in shapes) for _ in range(2))
-    predicted = along(lambda some: vanish_targets(at, some, target), free)
-    ds, dy = predicted.moves.ds, predicted.moves.dy
-    after = math.fsum(
-        rows.map(lambda part: products_after(at, ds, dy, predicted.steps, rows.rows_of(part)))
-    )
-    centring = min(max((after / complementarity) ** 3, 1e-6), 1.0)
-    aim = max(centring * complementarity, least) / rows.size
-    best = along(lambda some: centre_targets(at, ds, dy, aim, some, target), used)
-    for _ in range(corrections):
-        if min(best.steps) > 0.95:
-            break
-        longer = Steps(*(min(1.0, 1.08 * step + 0.1) for step in best.steps))
-        moves = best.moves
-        corrected = along(
-            lambda some: draw_in_targets(at, moves.ds, moves.dy, longer, aim, some, target),  # noqa: B023  (called at once)
-            free,
-        )
-        if sum(corrected.steps) < sum(best.steps) + 0.02:
-            break
-        best, used, free = corrected, free, used
-    return best
+    start: IntArray,
+    pairs: Pairs,
+    outputs: tuple[int, int],
+    weight: FloatArray,
+) -> float:
+    """Write y / s and the residual G k - s of a range of outputs; their sum of s y."""
+    products = 0.0
+    for z in range(outputs[0], outputs[1]):
+        for row in range(start[z], start[z + 1]):
+            weight[row] = at.y[row] / at.slack[row]
+            slack = k[z, pairs.target[row]] - pairs.factor[row] * k[z, pairs.source[row]]
+            at.residual[row] = slack - at.slack[row]
+            products += at.slack[row] * at.y[row]
+    return products
 
 
 @kernel

@@ -16,16 +16,16 @@ import numpy as np
 
 from whereish.arrays import FloatArray, IntArray
 from whereish.compiled import kernel, lazy_intrinsic
-from whereish.errors import SolverError
-from whereish.solvers.lapack import address
-from whereish.solvers.optimal.barrier.rows import Pairs, Rows, assemble_normal_matrix
+from whereish.solvers.optimal.barrier.rows import Pairs, assemble_normal_matrix
 
 __all__ = [
     "LARGEST_REGULARISATION",
     "NO_FACTOR",
-    "OutputFactors",
+    "add_solutions",
+    "factor_outputs",
     "factor_regularised",
     "pack",
+    "solve_outputs",
     "solve_packed",
 ]
 
@@ -38,40 +38,7 @@ call_on_matrix: Callable[[int, FloatArray], int] = lazy_intrinsic(_CALLS, "call_
 call_on_packed: Callable[[int, FloatArray, FloatArray, bool], None] = lazy_intrinsic(
     _CALLS, "call_on_packed"
 )
-
-
-class OutputFactors:
-    """Factors of H_z = G_z' diag(weight) G_z for all outputs z, in memory that stays for the next.
-
-    Every method works on a range begin <= z < end of outputs, and threads on several at once.
-    """
-
-    def __init__(self, outputs: int, n: int) -> None:
-        self._factors = np.empty((outputs, n * (n + 1) // 2))
-
-    def factor(
-        self, rows: Rows, weight: FloatArray, part: tuple[int, int], inverses: FloatArray
-    ) -> None:
-        """Factor H_z of a range; write the lower half of the sum of their inverses.
-
-        Raises
-        ------
-        SolverError
-            If one of them has no factor however it is regularised.
-        """
-        potrf, potri = address("dpotrf"), address("dpotri")
-        if not factor_outputs(
-            potrf, potri, weight, rows.start, rows.pairs, part, self._factors, inverses
-        ):
-            raise SolverError(NO_FACTOR)
-
-    def solve(self, right: FloatArray, part: tuple[int, int]) -> FloatArray:
-        """Overwrite each row q_z of a range by the solution of H_z k = q_z; their sum."""
-        return solve_outputs(address("dtpsv"), self._factors, part, right)
-
-    def add_solutions(self, right: FloatArray, out: FloatArray, part: tuple[int, int]) -> None:
-        """Add to each row of a range of `out` the solution of H_z k = `right`."""
-        add_solutions(address("dtpsv"), self._factors, part, right, out)
+call_on_rows: Callable[[int, FloatArray, FloatArray], None] = lazy_intrinsic(_CALLS, "call_on_rows")
 
 
 @kernel
@@ -85,7 +52,10 @@ def factor_outputs(
     factors: FloatArray,
     inverses: FloatArray,
 ) -> bool:
-    """Factor a range of outputs and write the sum of their inverses; whether all have factors."""
+    """Factor H_z = G_z' diag(weight) G_z of a range of outputs; whether all have factors.
+
+    Writes the lower half of the sum of their inverses.
+    """
     n = inverses.shape[0]
     inverses[:] = 0.0
     work = np.empty((n, n))
@@ -141,15 +111,13 @@ def solve_packed(tpsv: int, factor: FloatArray, right: FloatArray) -> None:
 
 @kernel
 def solve_outputs(
-    tpsv: int, factors: FloatArray, outputs: tuple[int, int], right: FloatArray
-) -> FloatArray:
-    """Overwrite a range of rows by the solutions, and add them up."""
-    total = np.zeros(right.shape[1])
+    tpsv: int, factors: FloatArray, outputs: tuple[int, int], right: FloatArray, sums: FloatArray
+) -> None:
+    """Overwrite the beginning of a range of rows by the solutions, and add them to `sums`."""
     for z in range(outputs[0], outputs[1]):
-        solve_packed(tpsv, factors[z], right[z])
-        for i in range(total.size):
-            total[i] += right[z, i]
-    return total
+        solve_packed(tpsv, factors[z], right[z][: sums.size])
+        for i in range(sums.size):
+            sums[i] += right[z, i]
 
 
 @kernel

@@ -47,6 +47,7 @@ def groups_within(
     work come first, so that threads have alike.
     """
     width = max(_LEAST_WIDTH, LANES * -(-anchors.size // (_MOST_GROUPS * LANES)))
+    width = min(width, LANES * -(-anchors.size // (2 * LANES)))  # two at least, for two threads
     groups = near_groups(metric, anchors, width)
     away = np.stack([metric[anchors[outputs]].min(axis=0) for outputs in groups])
     inside = away <= reach

@@ -39,14 +39,13 @@ from numpy.typing import NDArray
 from whereish.arrays import FloatArray
 from whereish.solvers.lapack import cholesky, cholesky_inverse
 from whereish.solvers.optimal.first_order.groups import Near, both_ways, groups_within
+from whereish.solvers.optimal.first_order.section import Laid, Scaled, sweep_all
 from whereish.solvers.optimal.first_order.sweeps import (
     Singles,
     Weighted,
     normal_matrix,
     pull_absolute,
     pull_multipliers,
-    sweep,
-    take_costs,
 )
 from whereish.solvers.optimal.programme import ChannelProgramme
 from whereish.solvers.optimal.start.duals import anchors, inward_flows, near_tight, tight_duals
@@ -64,8 +63,8 @@ _FIRST_RENEWAL = 250
 _CAPPED_BEYOND = 10.0  # nats
 _SAMPLE_PERIOD = 25  # sweeps between two multipliers of a mean
 _SAMPLES_AT_MOST = 64  # of a mean, with a few steps more for rounding's sake
-_WORTH_THREADS = 700_000  # nanoseconds of a sweep, of which an entry of a row takes about half of
-_OF_PRODUCTS = 0.05  # one, and one of a product this part of that: less, and threads wait more
+_WORTH_THREADS = 80_000  # half nanoseconds of a sweep: about one for an entry of a row,
+_OF_PRODUCTS = 0.05  # and this part of one for one of a product; less, and threads wait more
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,8 @@ class _Group:
     outputs: NDArray[np.intp]
     near: Near
     rows: Weighted
-    inverse: Singles
-    proximal: np.float32
     x: Singles
     v: Singles
-    pulled: Singles
-    cost: Singles
 
 
 class _Unscaled(NamedTuple):
@@ -175,14 +170,20 @@ class FirstOrder:
         self.penalty = float(np.sqrt(duals / max(slacks, 1e-30))) / balance
         if not 0.0 < self.penalty < np.inf:
             self.penalty = 5.0 * float(self._cost.mean())
-        found = in_threads(lambda both: self._group(*both), zip(groups, weights, strict=True))
-        self._groups = [scaled for scaled, _ in found]
+        found = in_threads(lambda both: self._scaled(*both), zip(groups, weights, strict=True))
         total = np.zeros(self.programme.metric.shape)
-        for group, (scaled, inverse) in zip(groups, found, strict=True):
-            total[np.ix_(group.near.places, group.near.places)] += scaled.outputs.size * inverse
-        self._coupling = np.linalg.inv(total)
+        for group, (_, _, inverse) in zip(groups, found, strict=True):
+            total[np.ix_(group.near.places, group.near.places)] += group.outputs.size * inverse
+        self._coupling = np.asarray(np.linalg.inv(total), np.float64)
+        pairs = zip(groups, found, strict=True)
+        self._laid = Laid.of([(group.near.places, one[1], one[0]) for group, one in pairs])
+        self._groups = []
+        for g, group in enumerate(groups):
+            laid = self._laid.group(g)
+            self._groups.append(_Group(group.outputs, group.near, laid.rows, laid.x, laid.v))
 
-    def _group(self, group: _Unscaled, weight: FloatArray) -> tuple[_Group, FloatArray]:
+    def _scaled(self, group: _Unscaled, weight: FloatArray) -> tuple[Scaled, float, FloatArray]:
+        """The group's arrays, its proximal term, and its inverse in double precision."""
         near = group.near
         source, target, a = near.pairs
         w = weight.astype(np.float32)
@@ -198,11 +199,7 @@ class FirstOrder:
         pulled = np.empty_like(cost)
         pull_absolute(v, rows, pulled)
         single = inverse.astype(np.float32)
-        x = group.x
-        return (
-            _Group(group.outputs, near, rows, single, np.float32(proximal), x, v, pulled, cost),
-            inverse,
-        )
+        return Scaled(rows, single, group.x, v, pulled, cost), proximal, inverse
 
     def _unscaled(self, group: _Group) -> _Unscaled:
         w, zero = group.rows.weight[:, None], np.float32(0.0)
@@ -229,30 +226,9 @@ class FirstOrder:
 
     def iterate(self, times: int) -> None:
         """`times` sweeps."""
-
-        def solve(group: _Group) -> FloatArray:
-            take_costs(group.pulled, group.cost, group.proximal, group.x)
-            np.matmul(group.inverse, group.pulled, out=group.x)
-            sums = np.zeros(self.programme.n)
-            sums[group.near.places] = group.x.sum(axis=1, dtype=np.float64)
-            return sums
-
-        def move(group: _Group) -> None:
-            shift = group.inverse @ missing[group.near.places]
-            sweep(group.x, shift, group.v, group.rows, _RELAXATION, group.pulled)
-
-        def move_and_solve(group: _Group) -> FloatArray:
-            move(group)
-            return solve(group)
-
         with workers(threads=self._threads) as team:
-            for sweeps in range(times):
-                found = team.map(move_and_solve if sweeps else solve, self._groups)
-                exactly = self._coupling @ (1.0 - sum(found, np.zeros(self.programme.n)))
-                missing = exactly.astype(np.float32)
-                self._summed += self.penalty * exactly
-            if times:
-                team.map(move, self._groups)
+            moved = sweep_all(team, self._laid, self._coupling, times, _RELAXATION)
+        self._summed += self.penalty * moved
 
     def round(self, times: int, *, over: Callable[[], bool] = lambda: False) -> float:
         """`times` sweeps, fewer if it is `over`; the best bound so far."""

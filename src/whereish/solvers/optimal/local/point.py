@@ -9,27 +9,18 @@ from whereish.arrays import FloatArray, IntArray
 from whereish.errors import SolverError
 from whereish.solvers.lapack import address
 from whereish.solvers.optimal.barrier.coupling import Coupling
-from whereish.solvers.optimal.barrier.directions import (
-    AtRows,
-    NewtonSystem,
-    Part,
-    SharedRows,
-    corrected_direction,
-    shares,
-)
-from whereish.solvers.optimal.barrier.factors import NO_FACTOR
+from whereish.solvers.optimal.barrier.directions import Part, SharedRows, shares
+from whereish.solvers.optimal.barrier.newton import Rules, newton_step
 from whereish.solvers.optimal.barrier.rows import NO_MULTIPLIERS, Pairs, Rows
+from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
 from whereish.solvers.optimal.local.cores import Cores, Links, flat_cores
 from whereish.solvers.optimal.local.kernels import (
     Pulled,
-    add_along_sums,
-    factor_cores,
     price_of_tails,
-    solve_cores,
     write_of_cores,
 )
 from whereish.solvers.optimal.programme import ChannelProgramme
-from whereish.threads import Workers, allowed_threads, in_threads, workers
+from whereish.threads import allowed_threads, in_threads, workers
 
 _LEAST_LEVEL = 0.1  # of the mean loss: what a place without cost counts as
 _PARTS = 8
@@ -119,7 +110,7 @@ class LocalPoint:
         self._local = Rows(start, local)
         self._parts = shares(len(keys), _PARTS)
         self._padded = _Padded(self.rows, self._parts, start, self.cores)
-        self._coupling = Coupling(len(self._parts), self.programme.n)
+        self._coupling = Coupling.of(len(self._parts), self.programme.n)
         self._spots = np.concatenate([[0], np.cumsum(np.diff(self.cores.start) ** 2)])
         self._inverses = np.empty(int(self._spots[-1]))
 
@@ -178,68 +169,23 @@ class LocalPoint:
     def step(self, *, corrections: int = 3) -> tuple[float, float]:
         padded, relative = self._padded, self.complementarity / self.value
         dual_residual = self.cost - self.cores.gather(self.mu) - self.rows.pull(self.y, self.k.size)
-        with workers(threads=min(allowed_threads(), len(self._parts))) as team:
-            move = corrected_direction(
-                SharedRows(padded.rows, padded.parts, team),
-                AtRows(self.s, self.y, self._slack(self.k) - self.s),
-                system=self._newton(self.y / self.s, team),
-                dual_residual=padded.pad(dual_residual[0]),
-                corrections=corrections,
-            )
+        missing = 1.0 - self.cores.sums(self.k, self.programme.n)
+        outputs, parts = (np.array(some, np.int64) for some in (padded.outputs, self._parts))
+        of_cores = OfCores(self._inverses, self._spots, self.cores, outputs, self._local, parts)
         share = 0.9 if relative > 0.1 else min(0.9995, max(0.95, 1.0 - relative))
-        primal, dual = (share * step for step in move.steps)
-        self.k = self.k + primal * padded.flat(move.dk)
-        self.s = self.s + primal * move.moves.ds
-        self.y = self.y + dual * move.moves.dy
-        self.mu = self.mu + dual * move.dmu
-        return primal, dual
-
-    def _newton(self, weight: FloatArray, team: Workers) -> NewtonSystem:
-        cores, coupling, parts = self.cores, self._coupling, self._parts
-        potrf, potri = address("dpotrf"), address("dpotri")
-
-        def factor(at: int) -> bool:
-            return factor_cores(
-                potrf,
-                potri,
-                weight,
-                self._local,
-                cores,
-                self._spots,
-                parts[at],
-                self._inverses,
-                coupling.parts[at],
+        with workers(threads=min(allowed_threads(), len(self._parts))) as team:
+            moved = newton_step(
+                SharedRows(padded.rows, padded.parts, team),
+                padded.pad(self.k),
+                self.s,
+                self.y,
+                self.mu,
+                system=NewtonSystem(
+                    self._coupling, missing, np.empty((0, 0)), Weighed.none(), of_cores
+                ),
+                dual_residual=padded.pad(dual_residual[0]),
+                rules=Rules(corrections, share),
             )
-
-        if not all(team.map(factor, range(len(parts)))):
-            raise SolverError(NO_FACTOR)
-        coupling.factor(team)
-        missing = 1.0 - cores.sums(self.k, self.programme.n)
-        inverses = self._inverses, self._spots, cores
-        return _CoreSystem(inverses, self._padded.outputs, coupling, missing)
-
-
-class _CoreSystem:
-    """The Newton system of all cores by their inverses, one after the other in memory."""
-
-    def __init__(
-        self,
-        inverses: tuple[FloatArray, IntArray, Cores],
-        outputs: list[Part],
-        coupling: Coupling,
-        missing: FloatArray,
-    ) -> None:
-        """`outputs` are those of each padded row."""
-        self._inverses, self._outputs = inverses, outputs
-        self._coupling, self._missing = coupling, missing
-
-    def free(self, q: FloatArray, part: Part) -> FloatArray:
-        sums = np.zeros(self._missing.size)
-        solve_cores(*self._inverses, self._outputs[part[0]], q[part[0]], sums)
-        return sums
-
-    def couple(self, sums: FloatArray) -> FloatArray:
-        return self._coupling.solve(self._missing - sums)
-
-    def follow(self, dmu: FloatArray, dk: FloatArray, part: Part) -> None:
-        add_along_sums(*self._inverses, self._outputs[part[0]], dmu, dk[part[0]])
+        self.k = padded.flat(moved.k)
+        self.s, self.y, self.mu = moved.s, moved.y, moved.mu
+        return moved.steps

@@ -13,6 +13,7 @@ but for a gap that is nearly there.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from whereish.solvers.optimal.spanner import greedy_spanner
 from whereish.solvers.optimal.start.channels import strictly_private
 from whereish.solvers.optimal.start.duals import anchors, tight_duals
 from whereish.solvers.optimal.start.passing import paid_duals
+from whereish.threads import Workers, workers
 
 __all__ = ["Neighbourhoods", "solve_local"]
 
@@ -95,18 +97,25 @@ class _Local:
     """The state of one solve."""
 
     def __init__(
-        self, programme: ChannelProgramme, gap: float, start: FloatArray, around: Neighbourhoods
+        self,
+        programme: ChannelProgramme,
+        gap: float,
+        start: FloatArray,
+        around: Neighbourhoods,
+        team: Workers | None = None,
     ) -> None:
         self.programme, self.gap, self.around = programme, gap, around
+        self.team = team or Workers()
+        edges = self.team.later(lambda: greedy_spanner(programme.metric, 1.0 + gap).edges)
+        self.polish = Polish(programme, gap, team)
         self.near = np.argsort(programme.metric, axis=1, kind="stable")[:, 1 : NEIGHBOURS + 1]
         inside = covering(around.away, around.away <= (around.radius or RADII[-1]))
         self.links = links(programme, around.away, inside, tight_duals(programme), self.near)
         self.start = self._started()
-        edges = greedy_spanner(programme.metric, 1.0 + gap).edges
-        both = np.concatenate([edges, edges[:, ::-1]]).astype(np.int64)
+        pairs = edges()
+        both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
         self.base = np.unique(both[:, 0] * programme.n + both[:, 1])
         self.extra = [np.empty(0, np.int64) for _ in programme.cost]
-        self.polish = Polish(programme, gap)
         self.matrix, self.upper, self.lower = start, programme.value(start), 0.0
         self.looked = False
 
@@ -164,9 +173,9 @@ class _Local:
 
     def _look(self, point: LocalPoint, terms: Terms) -> None:
         """The bound of mu by payments, and a channel of the columns, halfway."""
-        self.lower = max(self.lower, math.fsum(paid_duals(self.programme, point.mu)))
-        terms.tell(self.upper, self.lower, NAME)
+        mu = self.team.later(partial(paid_duals, self.programme, point.mu))
         self._recombine(point)
+        self.lower = max(self.lower, math.fsum(mu()))
         terms.tell(self.upper, self.lower, NAME)
 
     @property
@@ -225,7 +234,11 @@ def solve_local(
 
     `start` is a private channel to improve upon, (n, outputs).
     """
-    run = _Local(programme, terms.gap, start, around)
+    with workers() as team:
+        return _solved(_Local(programme, terms.gap, start, around, team), terms)
+
+
+def _solved(run: _Local, terms: Terms) -> LpResult:
     status, rounds, before = None, 0, 1.0
     while status is None and rounds < MOST_ROUNDS:
         if rounds:

@@ -11,7 +11,8 @@ Thanks to the triangle inequality nothing has to pass a third place: this is a t
 problem.  On steep metrics each place that lacks has a few dozen places near it that can give, and a
 simplex method takes milliseconds.  It makes the sum of s least; mu - s is then a dual for this
 output, and for those before, since lowering mu harms none.  Most outputs lack nothing, which
-threads find at the same time; the others come one after the other, each for what is left of mu.
+threads find at the same time; the others come a few at a time, which lower what is left of mu by
+the most that one of them lacks.
 
 Nothing rests on the simplex method: any f >= 0 gives a true s, taken anew from f and raised by what
 rounding may have added.
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -41,9 +43,10 @@ _TOLERANCE = 1e-9
 """Of the simplex method, in units of the largest cost; what it leaves lowers the bound."""
 _NOTHING = 1e-8
 """Of the sum of mu: less counts as no lack."""
-_AT_ONCE, _CALLS = 4, 16
-"""Outputs of one call, which takes a millisecond to say, and calls between two looks at the clock.
-"""
+_AT_ONCE = 4
+"""Outputs of one call, which takes a millisecond to say."""
+_LACKING = 8
+"""Outputs that lower mu together: they lack at different places, or the same there."""
 _EPS = float(np.finfo(float).eps)
 
 
@@ -59,20 +62,24 @@ def lowered_duals(
     None if it is `over` before the last output.
     """
     calls = [cost[begin : begin + _AT_ONCE] for begin in range(0, len(cost), _AT_ONCE)]
-    short = np.zeros((0, mu.size))
+
+    def found(one: FloatArray) -> FloatArray | None:
+        return None if over() else shortfalls(one, mu, closeness, _FEW_GIVERS)
+
     with workers() as team:
-        for begin in range(0, len(calls), _CALLS):
+        parts = [part for part in team.map(found, calls) if part is not None]
+        if len(parts) < len(calls):
+            return None
+        short = np.concatenate(parts)
+        lacking = short.sum(axis=1) > _NOTHING * float(np.abs(mu).sum())
+        lowered = _less(mu, short[~lacking].max(axis=0, initial=0.0))
+        left = cost[lacking]
+        for begin in range(0, len(left), _LACKING):
             if over():
                 return None
-            some = calls[begin : begin + _CALLS]
-            found = team.map(lambda one: shortfalls(one, mu, closeness, _FEW_GIVERS), some)
-            short = np.concatenate([short, *found])
-    lacking = short.sum(axis=1) > _NOTHING * float(np.abs(mu).sum())
-    lowered = _less(mu, short[~lacking].max(axis=0, initial=0.0))
-    for one in cost[lacking]:
-        if over():
-            return None
-        lowered = _less(lowered, shortfalls(one[None], lowered, closeness)[0])
+            alone = [one[None] for one in left[begin : begin + _LACKING]]
+            lacks = team.map(partial(shortfalls, mu=lowered, closeness=closeness), alone)
+            lowered = _less(lowered, np.max(lacks, axis=(0, 1)))
     return lowered
 
 

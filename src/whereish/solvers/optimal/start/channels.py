@@ -15,6 +15,9 @@ constant b comes near to 1: tight channels are the case Z = 1, b = 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from whereish.arrays import FloatArray
@@ -22,6 +25,7 @@ from whereish.compiled import kernel
 from whereish.solvers.optimal.programme import ChannelProgramme, LpResult
 from whereish.solvers.optimal.repair import Spare, complete, tight_matrix
 from whereish.solvers.optimal.start.merging import merge
+from whereish.threads import alone, in_threads
 
 __all__ = [
     "best_start",
@@ -50,13 +54,30 @@ def best_start(programme: ChannelProgramme, *others: FloatArray) -> FloatArray:
     """
     constant = np.zeros((programme.n, programme.cost.shape[0]))
     constant[:, int(programme.cost.sum(axis=1).argmin())] = 1.0
-    candidates = [constant, *(complete(programme, programme.merged(other)) for other in others)]
-    candidates.append(programme.merged(_simple(programme)))
-    for diameter in _DIAMETERS:
-        merged = merge(programme, diameter)
-        if merged is not None and merged.first.size <= _MOST_GROUPS:
-            candidates.append(programme.merged(merged.lift(_simple(merged.above))))
-    return min(candidates, key=programme.value)
+    made: list[Callable[[], FloatArray | None]] = [
+        *(partial(_of_near, programme, diameter) for diameter in _DIAMETERS),
+        lambda: programme.merged(_simple(programme)),
+        *(partial(_completed, programme, other) for other in others),
+    ]
+
+    def make(candidate: Callable[[], FloatArray | None]) -> FloatArray | None:
+        with alone():
+            return candidate()
+
+    found = [matrix for matrix in in_threads(make, made)[::-1] if matrix is not None]
+    return min([constant, *found], key=programme.value)
+
+
+def _completed(programme: ChannelProgramme, other: FloatArray) -> FloatArray:
+    return complete(programme, programme.merged(other))
+
+
+def _of_near(programme: ChannelProgramme, diameter: float) -> FloatArray | None:
+    """The simple channel of near places made one, where there are any."""
+    merged = merge(programme, diameter)
+    if merged is None or merged.first.size > _MOST_GROUPS:
+        return None
+    return programme.merged(merged.lift(_simple(merged.above)))
 
 
 def simple_solution(programme: ChannelProgramme, start: FloatArray | None = None) -> LpResult:
