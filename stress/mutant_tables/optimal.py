@@ -12,8 +12,36 @@ _TAILS = _TESTS + "test_local.py::test_tails_alone_prove_what_they_say"
 _EXACT = _TESTS + "test_output_generation.py::test_bounds_hold_in_exact_arithmetic"
 _LET_GO = _TESTS + "test_coarse.py::test_outputs_that_are_let_go_cost_no_more_than_is_said"
 _LACKING = _TESTS + "test_transport.py::test_shortfall_is_true_whatever_the_simplex_method_says"
+_DUALS = _TESTS + "test_transport.py::test_duals_from_anywhere_stay_below_the_optimum"
 
 MUTANTS = (
+    Mutant(
+        "the leader goes on before all is done",
+        _OPTIMAL + "crew.py",
+        "    while load_word(words, _DONE) < count:\n",
+        "    while load_word(words, _DONE) < count - 1:\n",
+        (_TESTS + "test_crew.py::test_every_item_is_done_once_and_before_the_next_call",),
+        "a sum is taken of what another thread is still writing",
+    ),
+    Mutant(
+        "sums of weighed columns in the multipliers' weight",
+        _OPTIMAL + "barrier/systems.py",
+        "weighed.columns[begin:end] / np.sqrt(weight[begin:end])",
+        "weighed.columns[begin:end] * np.sqrt(weight[begin:end])",
+        (
+            _TESTS
+            + "test_barrier.py::test_a_step_of_weighed_columns_and_outputs_is_that_of_one_dense_matrix",
+        ),
+        "recombination goes along another direction",
+    ),
+    Mutant(
+        "outputs that lack lower mu by the least that one lacks",
+        _OPTIMAL + "local/transport.py",
+        "np.max(lacks, axis=(0, 1))",
+        "np.min(lacks, axis=(0, 1))",
+        (_DUALS,),
+        "a bound that the outputs of one call exceed",
+    ),
     Mutant(
         "what is sent arrives whole",
         _OPTIMAL + "local/transport.py",

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.solvers.optimal.dense_newton import N, dense, normal_matrix, reference, rows_of_outputs
 
 from whereish.errors import SolverError
 from whereish.solvers.lapack import address
-from whereish.solvers.optimal.barrier.column import (
-    Lapack,
-    OneOutput,
-    cheapest_column,
-    corrected_move,
-)
 from whereish.solvers.optimal.barrier.coupling import BLOCKS, Coupling, add_block, factor_sum
 from whereish.solvers.optimal.barrier.directions import (
     AtRows,
@@ -31,8 +26,6 @@ from whereish.solvers.optimal.barrier.factors import (
     NO_FACTOR,
     add_solutions,
     factor_outputs,
-    factor_regularised,
-    pack,
     solve_outputs,
     solve_packed,
 )
@@ -41,29 +34,18 @@ from whereish.solvers.optimal.barrier.rows import (
     Pairs,
     RowLists,
     Rows,
-    assemble_normal_matrix,
     feasible_multipliers,
 )
 from whereish.solvers.optimal.barrier.systems import NewtonSystem, OfCores, Weighed
 from whereish.solvers.optimal.interior_point import InteriorPoint
 from whereish.threads import one_blas_thread, workers
 
-N = 12
 RANGES = [(0, 2), (2, 3), (3, 5)]
 
 
 @pytest.fixture
 def rows():
-    places = np.random.default_rng(1).uniform(0, 3, (N, 2))
-    metric = np.linalg.norm(places[:, None] - places, axis=2)
-    edges = np.argwhere(np.triu(metric < 1.5, 1))
-    return RowLists(np.exp(-metric), edges, 5).rows(np.arange(5))
-
-
-def normal_matrix(rows, weight, z):
-    work = np.empty((N, N))
-    assemble_normal_matrix(weight, rows.start[z], rows.start[z + 1], rows.pairs, work)
-    return work
+    return rows_of_outputs()
 
 
 def factored(rows, weight, part, factors, inverses):
@@ -170,52 +152,6 @@ def test_moves_of_a_range_are_those_of_numpy(rows):
     assert np.isnan(row_moves(at, target, rows.start, rows.pairs, (3, 5), dk, ds, dy)[0])
 
 
-def dense(rows, width):
-    """G of all rows, for numbers in rows of k."""
-    matrix = np.zeros((rows.size, (rows.start.size - 1) * width))
-    at = np.arange(rows.size)
-    offset = width * np.repeat(np.arange(rows.start.size - 1), np.diff(rows.start))
-    source, target, factor = rows.pairs
-    np.add.at(matrix, (at, offset + target), 1.0)
-    np.add.at(matrix, (at, offset + source), -factor)
-    return matrix
-
-
-def reference(G, A, at, residual, missing, corrections, least=0.0):
-    """The corrected direction by one dense matrix: dk, dmu, ds, dy and the longest steps."""
-    used = np.abs(G).any(axis=0)
-    H = G.T @ np.diag(at.y / at.slack) @ G + np.diag(~used * 1.0)
-    system = np.block([[H, -A.T], [A, np.zeros((len(A), len(A)))]])
-
-    def along(target):
-        q = G.T @ ((target - at.y * at.residual) / at.slack) - residual
-        solution = np.linalg.solve(system, np.append(q, missing))
-        dk, dmu = solution[: G.shape[1]], solution[G.shape[1] :]
-        ds = G @ dk + at.residual
-        dy = (target - at.y * ds) / at.slack
-        steps = [1 / max(1.0, *(-d / x)) for d, x in ((ds, at.slack), (dy, at.y))]
-        return dk, dmu, ds, dy, steps
-
-    products = at.slack * at.y
-    _, _, ds, dy, (p, d) = along(-products)
-    after = ((at.slack + p * ds) * (at.y + d * dy)).sum()
-    centring = min(max((after / products.sum()) ** 3, 1e-6), 1.0)
-    aim = max(centring * products.sum(), least) / at.y.size
-    target = aim - products - ds * dy
-    best = along(target)
-    for _ in range(corrections):
-        if min(best[4]) > 0.95:
-            break
-        p, d = (min(1.0, 1.08 * step + 0.1) for step in best[4])
-        trial = (at.slack + p * best[2]) * (at.y + d * best[3])
-        target = target + np.maximum(np.clip(trial, 0.1 * aim, 10 * aim) - trial, -10 * aim)
-        other = along(target)
-        if sum(other[4]) < sum(best[4]) + 0.02:
-            break
-        best = other
-    return best
-
-
 def steps_in_threads(rows, k, s, y, mu, system, residual, rules):
     """The same step by 1, 2 and 3 threads, again and again: the same in every bit."""
     found, parts = [], system.cores.outputs if len(system.cores.outputs) else None
@@ -298,66 +234,6 @@ def test_a_step_of_weighed_columns_and_outputs_is_that_of_one_dense_matrix(rows)
         shared = SharedRows(both, [(z, z + 1) for z in range(5)], team)
         with pytest.raises(SolverError, match=NO_FACTOR):
             newton_step(shared, *point, system=system, dual_residual=residual, rules=Rules(3, 0.9))
-
-
-def lapack():
-    return Lapack(address("dpotrf"), address("dtpsv"), address("dgesv"))
-
-
-def test_the_compiled_direction_of_one_output_is_that_of_one_dense_matrix(rows):
-    random = np.random.default_rng(8)
-    mine = rows.only(1)
-    weight, residual = random.uniform(0.5, 1, N), random.normal(size=(1, N))
-    at = AtRows(*random.uniform(0.5, 2, (2, mine.size)), random.normal(size=mine.size))
-    G = dense(mine, N)
-    dk, dmu, _, dy, steps = reference(G, weight[None], at, residual[0], np.array([0.3]), 3)
-    expected = dk, dy, [dmu[0], *steps]
-    work, factor = normal_matrix(mine, at.y / at.slack, 0), np.empty(N * (N + 1) // 2)
-    along = np.linalg.solve(work, weight)
-    with one_blas_thread():
-        assert factor_regularised(address("dpotrf"), work)
-        pack(work, factor)
-        system = OneOutput(factor, weight, along, 0.3)
-        dk, dy, dtau, steps = corrected_move(address("dtpsv"), system, at, *mine, residual, 3)
-    np.testing.assert_allclose(dk[0], expected[0], rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(dy, expected[1], rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose([dtau, *steps], expected[2], rtol=1e-9)
-    # Where the first direction is long enough nothing is corrected: they are not always the same.
-    first = corrected_move(address("dtpsv"), system, at, *mine, residual, 0)
-    assert not np.allclose(first[1], dy)
-
-
-@pytest.mark.parametrize("below", [0.0, 0.8])
-def test_the_cheapest_column_is_that_of_a_linear_programme(rows, below):
-    """Above zero the bound alone decides; below, half of the optimum's size is enough."""
-    from scipy.optimize import linprog
-
-    random = np.random.default_rng(9)
-    mine, weight = rows.only(0), random.uniform(0.5, 1, N)
-    reduced = random.uniform(0.1, 1, N) - below
-    source, target, a = mine.pairs
-    matrix = np.zeros((mine.size, N))
-    matrix[np.arange(mine.size), source] += a
-    matrix[np.arange(mine.size), target] -= 1.0
-    best = linprog(reduced, matrix, np.zeros(mine.size), weight[None], [1.0], method="highs").fun
-    tau = min((reduced / weight).min(), 0.0) - 1.0
-    y = feasible_multipliers(reduced - tau * weight, mine)
-    with one_blas_thread():
-        found, lower, k, multipliers = cheapest_column(
-            lapack(), reduced, weight, *mine, y, tau, 1e-9
-        )
-    assert found
-    assert multipliers.min() > 0
-    np.testing.assert_allclose(weight @ k, 1.0, rtol=1e-9)
-    assert mine.slack(k[None]).min() > -1e-12
-    proven = ((reduced - mine.pull(multipliers, N)[0]) / weight).min()
-    assert lower == pytest.approx(proven, rel=1e-12)
-    assert lower <= best * (1 + np.sign(best) * 1e-9) <= reduced @ k + 1e-9
-    if below:
-        assert best < 0
-        assert reduced @ k - lower <= 0.5 * abs(reduced @ k)
-    else:
-        assert lower >= 0
 
 
 @pytest.mark.parametrize(("count", "parts"), [(1, 8), (7, 8), (8, 8), (30, 8)])

@@ -11,7 +11,9 @@ enough share of all edges passes.
 Prices are multiples of a quantum, and an edge that falls by one moves the shortest paths of some
 reports elsewhere, too: where cells are small, the last tenths of a per cent take as many rounds as
 all before.  With many nodes these rounds end sooner, and the quantum itself falls by what is left:
-then all distances fall alike, and no path moves.
+then all distances fall alike, and no path moves.  There, too, an edge takes those around
+along when it falls, and none rises by more than those around it: paths are long, and what differs
+from edge to edge bends them.
 
 Most rounds look at the points that mattered before.  Where weights are solved for, the means of the
 gradients there are carried on from the last look at all points, with what the sums of the nodes
